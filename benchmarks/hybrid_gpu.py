@@ -16,7 +16,9 @@ plan                      planning, once, after the graph was cut
 run                       what `HybridTasks.run` takes: memory reserved, blocks copied from pageable memory, all counted
 kernels, bus, both        the seconds in which a GPU counted, copied, and did both
 busy                      the share of time in which streams are busy, of the run without getting ready
-leases, launches, waiting seconds of all streams' threads: for blocks, their copies included; to start kernels; asleep
+bringing                  seconds of the GPU's thread: for the memory of blocks, which another thread sends
+launches                  to start kernels, and to wait for the blocks before
+ending                    to wait until a batch ends, asleep, and to keep what it found
 
 Beside the cells, the count of the whole graph by device="cuda" and device="cpu": all of `ww.run`, and its stage
 "count" alone. The total of every run is compared with that of cuda. A record is on the disk as soon as there is one.
@@ -45,7 +47,7 @@ from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.run._hybrid_workers import StreamWorker
+from wedgewise.run._hybrid_workers import DeviceWorker
 from wedgewise.run.hybrid import GraphBlocks, HybridTasks, plan_graph
 from wedgewise.run.in_memory import TaskRun
 from wedgewise.run.reduce import reduce
@@ -63,19 +65,19 @@ CELLS = ("20:4", "20:8", "20:16", "20:32", "22:4", "22:8")
 STUCK_SECONDS = 100  # of one run, kernels compiled by the first included
 SLOW_SECONDS = 0.5  # what takes longer is timed once
 HEADER = ["graph", "parts", "algorithm", "way", "ms", "runs", "tasks", "batches", "on GPU", "plan, ms", "kernels, ms"]
-MORE = ["bus, ms", "both, ms", "MB", "busy", "leases, ms", "launches, ms", "waiting, ms"]
+MORE = ["bus, ms", "both, ms", "MB", "busy", "bringing, ms", "launches, ms", "ending, ms"]
 
 
 class Watch:
     """Seconds that all calls of some methods took together, by name."""
 
-    METHODS: ClassVar = {"_lease": "leases", "_bring_next": "leases", "_launch": "launches", "_wait_for": "waiting"}
+    METHODS: ClassVar = {"_bring": "bringing", "_start": "launches", "_finish": "ending"}
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(self.METHODS.values(), 0.0)
         self._lock = threading.Lock()
         for method, name in self.METHODS.items():
-            setattr(StreamWorker, method, self._timed(getattr(StreamWorker, method), name))
+            setattr(DeviceWorker, method, self._timed(getattr(DeviceWorker, method), name))
 
     def clear(self) -> None:
         """Begin again."""
@@ -119,7 +121,7 @@ class Measured:
         seen = self.seen[self.seconds]
         counts = [f"{seen.get(name, 0):,}" for name in ("tasks", "batches", "device_tasks")]
         times = [self.plan_seconds, *(seen.get(name, 0.0) for name in ("kernels", "bus", "both"))]
-        waits = [f"{1e3 * seen.get(name, 0.0):.2f}" for name in ("leases", "launches", "waiting")]
+        waits = [f"{1e3 * seen.get(name, 0.0):.2f}" for name in ("bringing", "launches", "ending")]
         busy = f"{seen['busy']:.0%}" if "busy" in seen else seen.get("stage", "–")
         size = f"{seen.get('copied_bytes', 0) / 1e6:.1f}"
         row = [f"{1e3 * self.seconds:.2f}", str(len(self.repeats)), *counts, *(f"{1e3 * taken:.2f}" for taken in times)]

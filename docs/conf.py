@@ -43,6 +43,7 @@ html_sidebars: dict[str, list[str]] = {"index": []}
 # Pages whose text lives at the root of the repository, where people look for it first.
 SHOWN = {
     "project/architecture": "ARCHITECTURE.md",
+    "project/conduct": "CODE_OF_CONDUCT.md",
     "project/contributing": "CONTRIBUTING.md",
     "project/security": "SECURITY.md",
     "project/changelog": "CHANGELOG.md",

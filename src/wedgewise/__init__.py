@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 
-_MODULES = ("datasets", "generate", "interop")
+_MODULES = ("datasets", "generate", "interop", "types")
 _NAMES = {"Store": "store.open", "edge_ids": "row_edges", "open_store": "store.open", "partition": "store.build"}
 
 

@@ -91,7 +91,7 @@ class MemoryLimitError(WedgewiseError, MemoryError):
 
     def __init__(self, reason: str, remedy: str | None = None) -> None:
         super().__init__(reason if remedy is None else f"{reason}; {remedy}")
-        self.reason = reason
+        self.reason, self.remedy = reason, remedy
 
 
 class DeviceMemoryError(MemoryLimitError):

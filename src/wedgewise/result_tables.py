@@ -49,8 +49,9 @@ def answer_columns(question: str, answer: Any, graph: LabelledGraph | None) -> N
     rows = QUESTIONS[question].rows
     if rows is None:
         raise InputError(f"the answer to {question} is one number, which makes no table; it is result.answer: {answer}")
-    if graph is None:
+    if not rows.have_labels:
         return _levels(answer)
+    assert graph is not None
     return COLUMNS[rows.per](graph, rows.value, answer)
 
 

@@ -142,9 +142,11 @@ def time_text(record: Record | None) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Three significant digits, in milliseconds below one second, in microseconds below one of these."""
+    """Three significant digits, in milliseconds below one second, in microseconds below one of these; 0 is 0."""
+    if not seconds:
+        return "0"
     value, unit = (seconds * 1e3, "ms") if seconds < 0.9995 else (seconds, "s")
-    value, unit = (seconds * 1e6, "µs") if 0 < seconds < 0.0009995 else (value, unit)
+    value, unit = (seconds * 1e6, "µs") if seconds < 0.0009995 else (value, unit)
     return f"{three_digits(value)} {unit}"
 
 

@@ -226,8 +226,8 @@ def test_what_a_store_does_not_answer_is_refused(store: Store) -> None:
     for arguments, why in (
         (["truss", "--max"], "a store answers"),
         (["support", "--json"], "too many rows for one JSON object"),
-        (["support", "--labels", "int"], "not a file; leave out: labels"),
-        (["explain", "--drop-leaves"], "not a file; leave out: drop_leaves"),
+        (["support", "--labels", "int"], "not a file; leave out: --labels"),
+        (["explain", "--drop-leaves"], "not a file; leave out: --drop-leaves"),
     ):
         refused = invoke(arguments[0], folder, *arguments[1:])
         assert (refused.exit_code, why in refused.stderr) == (1, True), arguments

@@ -24,9 +24,9 @@ from wedgewise_bench.report.parts import Bullets, Part, Picture, Table, texts, t
 from wedgewise_bench.spec import Spec
 
 PARTS = [
-    *("What was measured", "Times side by side", "Speed-ups", "Performance profiles", "Time against size", "Stages"),
+    *("Speed-ups", "Times side by side", "Performance profiles", "Time against size", "Stages"),
     *("Ladders", "Parameters", "Distance to the limit", "Regret of auto", "Timelines", "Counters"),
-    *("What went wrong", "Every cell"),
+    *("What went wrong", "What was measured", "Every cell"),
 ]
 
 
@@ -49,12 +49,12 @@ def test_every_part_has_data_and_none_is_empty() -> None:
     assert [part.title for part in report.parts] == PARTS
     assert all(part.items for part in report.parts)
     assert report.title == "Triangle benchmarks: mine"
-    assert report.summary == "47 cells on Processor, 2 threads, 2030-01-02; 45 answered rightly."
+    assert report.summary == "47 cells on Processor, 2 threads, 2030-01-02; 45 of 47 correct."
 
 
 def test_parts_without_data_are_left_out() -> None:
     titles = [part.title for part in bench_report([made("wedgewise", 0.01)]).parts]
-    assert titles == ["What was measured", "Times side by side", "Every cell"]
+    assert titles == ["Times side by side", "What was measured", "Every cell"]
 
 
 def test_what_was_measured_names_machines_runs_and_versions() -> None:
@@ -261,7 +261,7 @@ def test_regret_is_the_time_of_auto_over_the_best() -> None:
 def test_timelines_and_counters_are_as_told() -> None:
     records = every_kind()
     [table] = tables(_work.timelines_part(records))
-    assert rows(table)[0] == ["huge: bbtc on hybrid", "GPU stream 0", "1", "40.0 ms", "80%", "0.00 ms"]
+    assert rows(table)[0] == ["huge: bbtc on hybrid", "GPU stream 0", "1", "40.0 ms", "80%", "0"]
     counters, meanings = tables(_work.counters_part(records))
     assert [row[:2] for row in rows(meanings)] == [["lts__t_sector_hit_rate.pct", "l2_tex_hit_rate"]]
     assert counters.header == ("cell", "lts__t_sector_hit_rate.pct")
@@ -455,10 +455,11 @@ def test_charts_are_not_written_where_a_file_is(results: str, tmp_path: Path) ->
     assert (done.exit_code, "cannot be made (File exists); name another folder" in done.stderr) == (1, True)
 
 
-def test_a_command_that_writes_nothing_is_wrong_usage(results: str) -> None:
+def test_a_command_writes_a_page_beside_its_records(results: str) -> None:
     done = invoke("report", results)
-    assert done.exit_code == 2
-    assert "--output R.html" in done.stderr
+    page = Path(results).with_suffix(".html")
+    assert (done.exit_code, done.stdout) == (0, f"{page}\n")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_files_without_records_are_refused(tmp_path: Path) -> None:

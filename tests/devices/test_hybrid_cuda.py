@@ -15,7 +15,7 @@ from wedgewise import generate
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import PIECE_BYTES
 from wedgewise.run._hybrid_queue import SCHEDULES
-from wedgewise.run._hybrid_workers import StreamWorker
+from wedgewise.run._hybrid_workers import DeviceWorker
 
 pytestmark = needs_device
 
@@ -70,14 +70,13 @@ def test_streams_and_blocks_keep_within_the_budget(
     graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the pool has taken, in all streams together, is never more, but for arrays of a few bytes."""
-    device, taken, count = gpu.find_device(), [], StreamWorker._count
+    device, taken, finish_batch = gpu.find_device(), list[int](), DeviceWorker._finish
 
-    def counting(worker: StreamWorker, *task: Any) -> Any:
-        ahead = count(worker, *task)
+    def finish(worker: DeviceWorker, batch: Any) -> None:
         taken.append(device._pool.total_bytes())
-        return ahead
+        finish_batch(worker, batch)
 
-    monkeypatch.setattr(StreamWorker, "_count", counting)
+    monkeypatch.setattr(DeviceWorker, "_finish", finish)
     for budget in (1 << 24, 1 << 26):
         result = hybrid(graph, places="gpu", parts=8, device_bytes=budget)
         assert result.answer == truth

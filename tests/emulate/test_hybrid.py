@@ -18,6 +18,7 @@ from helpers.several_devices import ALGORITHMS, CUTS, count_on_several, within
 from helpers.stores import at_most
 
 import wedgewise as ww
+from emulate.emulated_cases import needs_compiler
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
 from emulate.streaming import dense
 from wedgewise import generate
@@ -366,6 +367,20 @@ def test_parts_follow_the_memory_of_gpus(gpus: Gpus) -> None:
     assert few.blocks.parts == 4
     assert 8 < more.blocks.parts < 64
     assert more.blocks.host_tasks == 0
+
+
+@needs_compiler
+def test_trust_gives_each_gpu_that_a_graph_fits_a_share_of_its_rows(gpus: Gpus, graph: ww.Graph, truth: int) -> None:
+    gpus(3)
+    whole = ww.run("count", graph, device="hybrid", algorithm="trust", knobs={"places": "gpu"})
+    assert whole.answer == truth
+    assert whole.plan.blocks is not None
+    assert (whole.plan.blocks.parts, whole.plan.blocks.tasks) == (1, 3)
+    assert "TRUST's rule for 3 GPUs that each hold the graph: n = 1, m = 3" in whole.plan.reasons
+    by_request = ww.run("count", graph, device="hybrid", algorithm="trust", shares=2).plan.blocks
+    too_large = ww.run("count", graph, device="hybrid", algorithm="trust", knobs={"device_bytes": 5 << 20}).plan.blocks
+    ours = ww.run("count", graph, device="hybrid").plan.blocks
+    assert all(blocks is not None and blocks.parts > 1 for blocks in (by_request, too_large, ours))
 
 
 def test_knobs_have_one_owner() -> None:

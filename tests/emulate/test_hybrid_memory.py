@@ -261,6 +261,24 @@ def test_memory_that_runs_out_at_a_copy_for_the_next_task(gpus: Gpus, graph: ww.
     assert not any("went to the CPU" in reason for reason in result.plan.reasons)
 
 
+@pytest.mark.parametrize("failing", [1, 2])
+def test_memory_that_blocks_cannot_have_is_asked_for_again(
+    gpus: Gpus, graph: ww.Graph, truth: int, failing: int
+) -> None:
+    (device,) = gpus()
+    allocate, asked = device.allocate, itertools.count(1)
+
+    def fail_once(sizes: Any) -> Any:
+        if next(asked) == failing:
+            raise device.no_room(1)
+        return allocate(sizes)
+
+    device.allocate = fail_once  # type: ignore[method-assign]
+    result = hybrid(graph, device_bytes=1 << 20, places="gpu")
+    assert result.answer == truth
+    assert sum("1 bytes were asked for" in reason for reason in result.plan.reasons) == 1
+
+
 def test_a_block_that_does_not_fit_the_host_is_named(
     gpus: Gpus, graph: ww.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

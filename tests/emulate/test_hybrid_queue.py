@@ -341,10 +341,10 @@ def test_what_is_held_stays_beyond_a_smaller_budget() -> None:
     first, second = (cache.lease({(number, 0)}, 0) for number in (0, 1))
     assert first is not None
     assert second is not None
-    assert cache.shrink(20) == 10
+    assert cache.shrink() == 10
     assert cache.lease({(2, 0)}, 0, wait=False) is None
     cache.release(first)
-    assert (list(cache._slots), cache.shrink(10)) == ([(1, 0)], 5)
+    assert (list(cache._slots), cache.shrink()) == ([(1, 0)], 5)
     cache.release(second)
     assert not cache._slots
 

@@ -124,13 +124,13 @@ def test_many_groups_are_counted_by_all_blocks_together(
 
 
 @pytest.mark.parametrize("near", [20, 2**31 - 1])
-@pytest.mark.parametrize("arcs", [1, 100, 10**6])
+@pytest.mark.parametrize("steps", [1, 100, 10**6])
 def test_any_number_of_blocks_makes_the_same_items(
-    near: int, arcs: int, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
+    near: int, steps: int, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = matrices("apart")
     expected = run(given, device, near_hubs=near)
-    monkeypatch.setattr(triples, "MAKING_ARCS", arcs)
+    monkeypatch.setattr(triples, "MAKING_STEPS", steps)
     monkeypatch.setattr(triples, "MAKING_BYTES", 4)  # a block at a time
     assert run(given, device, near_hubs=near, block=32) == expected
 
@@ -140,6 +140,7 @@ def test_any_number_of_blocks_makes_the_same_items(
 def test_units_are_several_groups_or_parts_of_one(block: int, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ij, ik, jk = random_matrix(6, 700, 170, 0.3), random_matrix(7, 700, 40, 0.3), random_matrix(8, 170, 40, 0.4)
     monkeypatch.setattr(_batches, "UNIT_WORK", unit)
+    monkeypatch.setattr(triples, "TABLE_USES", 0)
     for sms, shared_bytes in ((1, 4 << 10), (2, 233_472)):
         small = EmulatedDevice(sms=sms, shared_bytes=shared_bytes)
         assert run((ij, ik, jk), small, block=block) == (
@@ -157,7 +158,8 @@ def test_units_of_runs_are_all_parts_of_all_groups(groups: int, steps: float) ->
         of_run = units[units[:, 0] == first]
         assert set(of_run[:, 1].tolist()) == {length}
         parts = int(of_run[0, 5])
-        covered = [group for unit in of_run[of_run[:, 4] == 0] for group in range(unit[2], unit[3])]
+        whole = of_run[of_run[:, 4] == 0]
+        covered = [group for unit in whole for group in range(unit[2], begin + count, unit[3])]
         assert sorted(covered) == list(range(begin, begin + count))
         assert len(of_run) == parts * int((of_run[:, 4] == 0).sum())
 
@@ -170,6 +172,7 @@ def test_launches_share_units(most: int, near: int, monkeypatch: pytest.MonkeyPa
     expected = run((ij, ik, jk), device, near_hubs=near)
     assert expected[0] == count_blocks_by_product(ij, ik, jk)
     monkeypatch.setattr(_batches, "UNIT_WORK", 10)
+    monkeypatch.setattr(triples, "TABLE_USES", 0)
     monkeypatch.setattr(triples, "LAUNCH_STEPS", most)
     assert run((ij, ik, jk), device, near_hubs=near) == expected
 

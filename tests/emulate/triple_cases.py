@@ -24,7 +24,7 @@ from wedgewise.algorithms._contract import (
     DeviceWork,
     Knobs,
 )
-from wedgewise.algorithms.gpu import _batches
+from wedgewise.algorithms.gpu import _batches, _keystone_triples
 from wedgewise.errors import InputError
 from wedgewise.machine.gpu import Device
 from wedgewise.prepare.cut_blocks import blocks_of
@@ -246,6 +246,7 @@ def little_work(record: Algorithm) -> Iterator[None]:
         for name in [name for name in vars(module) if name.startswith("LAUNCH_")]:
             patches.enter_context(patch.object(module, name, SMALL_LAUNCH))
         patches.enter_context(patch.object(_batches, "UNIT_WORK", SMALL_LAUNCH / 4))
+        patches.enter_context(patch.object(_keystone_triples, "TABLE_USES", 0))
         yield
 
 

@@ -8,7 +8,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -199,13 +198,6 @@ def test_a_kernel_that_cannot_be_stored_still_runs(folder: Path, monkeypatch: py
     monkeypatch.setattr(storage, "atomic_write", full_disk)
     assert jit.kernel(sum_of)(VALUES) == 10
     assert list(folder.glob("kernels-*/*")) == []
-
-
-@pytest.mark.compiled
-def test_symbols_that_only_failing_code_needs_may_be_missing() -> None:
-    code = native.compile_object(jit.kernel(sum_of), ("*u4",))
-    unknown = replace(code, externals=(*code.externals, "no_such_symbol_in_any_library"))
-    assert native.callable_of(unknown, "sum_of")(VALUES) == 10
 
 
 def test_a_kernel_and_what_it_calls_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:

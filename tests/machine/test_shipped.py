@@ -167,10 +167,14 @@ def test_a_library_of_another_user_than_the_sources_is_not_opened(
     [(frozenset(), None), (V3_FLAGS - {"avx2"}, None), (V3_FLAGS, V3), (V4_FLAGS, V3), (V4.flags | {"sse"}, V4)],
 )
 def test_the_highest_level_of_the_processor_is_taken(
-    flags: frozenset[str], level: shipped.Level | None, monkeypatch: pytest.MonkeyPatch
+    flags: frozenset[str], level: shipped.Level | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "processor_flags", lambda: flags)
-    assert shipped.level_of_processor() == level
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    assert shipped.fitting_level() is None
+    for each in LEVELS:
+        library_path(each, tmp_path).touch()
+    assert shipped.fitting_level() == level
 
 
 def test_without_shipped_kernels_there_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,8 +208,8 @@ ON_GPU = (
         (
             Edit(
                 "run/_hybrid_workers.py",
-                "        for shipment in shipments_of(lease.blocks.values()):\n            stream.follow(",
-                "        for shipment in shipments_of(()):\n            stream.follow(",
+                "            for shipment in shipments_of(lease.blocks.values()):\n                stream.follow(",
+                "            for shipment in shipments_of(()):\n                stream.follow(",
             ),
         ),
         caught_by("emulate/test_hybrid.py::test_the_same_count_whatever_the_schedule", interpreted=True),

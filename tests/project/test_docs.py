@@ -240,6 +240,11 @@ def test_decisions_have_context_choice_and_cost(path: Path) -> None:
     assert headings[1:] == ["Context", "Choice", "Cost"]
 
 
+def test_the_paper_cites_what_its_bibliography_has() -> None:
+    cited = set(re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8")))
+    assert cited == set(re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE))
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     assert f"\nversion: {wedgewise.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {wedgewise.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -288,6 +293,10 @@ def test_the_first_figures_of_the_readme_are_those_of_the_records() -> None:
     ours = file.pop("wedgewise")
     assert f"| {ours:.2f} s | starting Python" in README
     assert f"other library that we tried took {min(file.values()):.1f} s" in README
+    paper = " ".join((ROOT / "paper.md").read_text(encoding="utf-8").split())
+    assert f"all clustering coefficients take {through:.3f} s in place of {alone:.1f} s" in paper
+    assert f"is counted in {ours:.2f} s" in paper
+    assert f"that was tried took {min(file.values()):.1f} s" in paper
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/gpu.md"])
@@ -305,7 +314,7 @@ def test_times_of_kernels_have_preparation_and_the_whole_beside_them(page: str) 
 
 
 def test_the_list_of_reruns_has_as_many_cells_as_the_records() -> None:
-    """All of them answered rightly, as it says."""
+    """All of them correct, as it says."""
     from wedgewise_bench.record import read_records
 
     folder = ROOT / "benchmarks" / "results"

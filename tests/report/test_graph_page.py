@@ -11,21 +11,26 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.commands import KARATE, answer_of, invoke
 from helpers.graphs import fixture_path
 
+import wedgewise as ww
 from wedgewise.answer_types import TrussLevel
 from wedgewise.cli.report import OwnGraph
 from wedgewise.errors import MissingDependencyError
 from wedgewise.machine import libraries
+from wedgewise.report import explorer, graph_numbers
 from wedgewise.report.charts import Chart
+from wedgewise.report.explorer import explorer_data
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
 from wedgewise.report.graph_page import MAX_ROWS, graph_page, levels_table, page_of, share
+from wedgewise.report.truss_drawing import laid_out
 from wedgewise.store.manifest import MANIFEST
 
 ODD = "<script>alert('owned')</script>"
-VOID = {"meta", "link", "br"}
+VOID = {"meta", "link", "br", "input"}
 SECTIONS = [
     "Summary",
     "Degrees",
@@ -34,6 +39,7 @@ SECTIONS = [
     "Trusses",
     "The last truss",
     "Vertices that stand out",
+    "Explore",
     "What was cleaned",
     "What it cost",
 ]
@@ -65,7 +71,7 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         self.drawings += tag == "svg"
-        self.scripts += tag == "script"
+        self.scripts += tag == "script" and ("type", "application/json") not in attrs
         if tag == "caption":
             self.rows: list[list[str]] = []
             self.caption = ""
@@ -188,13 +194,54 @@ def test_page_says_what_was_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_small_graphs_have_pages(name: str) -> None:
     read = Reader(graph_page(PAIRS[name]))
-    assert read.headings == SECTIONS
+    has_edges = any(u != v for u, v in PAIRS[name])
+    assert read.headings == [title for title in SECTIONS if has_edges or title != "Explore"]
     assert [row[1] for row in read.tables["The graph in numbers"]][2] == str(sum(u != v for u, v in PAIRS[name]))
     assert "nan" not in read.text
 
 
+def explored(graph: ww.Graph) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(explorer_data(graph, ww.triangles(graph), ww.trussness(graph)))
+    return found
+
+
+def test_the_explorer_knows_every_vertex_and_edge() -> None:
+    graph = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "</script>")])
+    assert explored(graph) == {
+        "labels": ["ada", "bob", "cy", "</script>"],
+        "from": [0, 0, 1, 2],
+        "to": [1, 2, 2, 3],
+        "truss": [3, 3, 3, 2],
+        "triangles": [1, 1, 1, 0],
+    }
+    assert graph_page(graph).count("</script>") == 2
+
+
+def test_only_small_graphs_have_an_explorer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer, "MAX_EDGES", 77)
+    assert "Explore" not in Reader(graph_page(fixture_path("karate"))).headings
+
+
+def test_the_last_truss_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clique = [(u, v) for v in range(6) for u in range(v)]
+    page = graph_page([*clique, (5, 6), (6, 7)])
+    assert "Its largest component, drawn: 6 vertices and 15 edges" in page
+    assert page.count("<circle") == 6
+    monkeypatch.setattr(graph_numbers, "MAX_DRAWN", 4)
+    assert "with most edges, drawn: 4 vertices and 6 edges" in graph_page(clique)
+
+
+def test_a_layout_is_the_same_every_time_and_keeps_vertices_apart() -> None:
+    edges = np.array([(u, v) for v in range(8) for u in range(v)])
+    points = laid_out(9, edges)
+    assert (points == laid_out(9, edges)).all()
+    apart = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
+    assert apart[~np.eye(9, dtype=bool)].min() > 0.1
+    assert apart[8, :8].min() > apart[:8, :8].max() / 2  # the one without edges lies outside
+
+
 def test_drawings_are_there() -> None:
-    assert Reader(karate_page()).drawings == 5
+    assert Reader(karate_page()).drawings == 6
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -285,10 +332,10 @@ def test_command_reads_standard_input_and_labels() -> None:
     ("arguments", "code", "says"),
     [
         (["--graph", KARATE], 2, "--output G.html"),
-        (["--graph", KARATE, "results.jsonl", "--output", "page.html"], 2, "leave RESULTS"),
-        (["--graph", KARATE, "--png", "folder"], 2, "leave RESULTS"),
-        (["results.jsonl", "--threads", "1", "--output", "page.html"], 2, "name one by --graph"),
-        ([], 2, "a graph by --graph"),
+        (["--graph", KARATE, "results.jsonl", "--output", "page.html"], 2, "leave out RESULTS"),
+        (["--graph", KARATE, "--png", "folder"], 2, "leave out RESULTS"),
+        (["results.jsonl", "--threads", "1", "--output", "page.html"], 2, "name one with --graph"),
+        ([], 2, "a graph with --graph"),
         (["--graph", KARATE, "--output", "no/such/folder/page.html"], 1, "its folder is not there"),
         (["--graph", "no such file", "--json"], 1, "no such file"),
         (["--graph", KARATE, "--memory", "1kB", "--json"], 1, "alone take less"),
@@ -336,3 +383,5 @@ def test_browser_renders_the_page_and_runs_nothing_of_the_users(tmp_path: Path) 
     assert "CONSOLE" not in ran.stderr
     assert ran.stdout.count('aria-sort="none"') > 20
     assert "<script>alert" not in ran.stdout
+    assert "<dt>truss level</dt><dd>3</dd>" in ran.stdout  # the explorer shows the vertex with most triangles
+    assert "Neighbours, those of the densest trusses first" in ran.stdout

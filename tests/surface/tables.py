@@ -20,16 +20,21 @@ import pyarrow.feather
 import pyarrow.parquet
 
 import wedgewise as ww
-from wedgewise import datasets, errors, generate, interop
+from wedgewise import datasets, errors, generate, interop, types
 
 from .shell import Ended, run_all
 from .stage import FAMILIES
 
 RECORDED = Path(__file__).with_name("recorded")
 ABOUT = "Renewed by: PYTHONPATH=src:tests python -m surface. What changes here changes for users: see CONTRIBUTING.md."
-MODULES = {"wedgewise": ww, "interop": interop, "generate": generate, "datasets": datasets}
+MODULES = {"wedgewise": ww, "interop": interop, "generate": generate, "datasets": datasets, "types": types}
 UNDOCUMENTED = {  # which the reference leaves out
+    "Algorithm": {
+        *("on_cpu", "on_device", "settings", "triples_on_cpu", "triples_on_device"),
+        *("truss_on_cpu", "truss_on_device", "whole_on_cpu", "whole_on_device"),
+    },
     "Graph": {"adjacency", "device_forms", "device_seconds", "take_device_seconds"},
+    "Knob": {"parse"},
     "Limits": {"check", "check_memory", "with_values"},
     "Store": {
         *("array", "beside", "block", "check_file", "counts", "files", "is_read_only", "manifest", "opened"),

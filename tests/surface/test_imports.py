@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-DOCUMENTED = {"wedgewise", "wedgewise.datasets", "wedgewise.errors", "wedgewise.generate", "wedgewise.interop"}
+PARTS = ("datasets", "errors", "generate", "interop", "types")
+DOCUMENTED = {"wedgewise", *(f"wedgewise.{part}" for part in PARTS)}
 LIBRARIES = {"hypothesis", "networkx", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"}
 OWN = {path.stem for path in FOLDER.glob("*.py")}
 

@@ -36,7 +36,8 @@ from wedgewise.answer.store_results import (
     degree_bytes,
     table_bytes,
 )
-from wedgewise.errors import MemoryLimitError, VerificationError
+from wedgewise.errors import VerificationError
+from wedgewise.machine.budget import check_fits
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import count_wedges
@@ -185,10 +186,7 @@ def _transitivity(request: Request, store: Store, progress: Progress | None, clo
     """Count, and divide by the paths of two edges."""
     need = degree_bytes(store)
     available_bytes = bytes_for_slices(request.memory_limit, "triangles")
-    if need > available_bytes:
-        raise MemoryLimitError(
-            f"{store.location}: degrees take {need:,} bytes and {available_bytes:,} are left; raise the limit"
-        )
+    check_fits(need, available_bytes, f"{store.location}: degrees take")
     counted = _counted(request, store, progress, clock)
     paths = count_wedges(StoreGraph(store).degrees)
     answer = coefficients.transitivity(counted.answer, paths, request.details["undefined"])
@@ -280,15 +278,10 @@ def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
         need = array_bytes(request.question, store)
     else:
         need = table_bytes(request.question, store, request.output)
-    if need <= available_bytes:
-        return
     remedy = "raise the limit"
     if request.rows == ARRAY and ON_STORES[request.question].computes != "triangles":
         remedy += ", or let the command write it: --output streams"
-    raise MemoryLimitError(
-        f"{store.location}: the answer to {request.question} takes {need:,} bytes and {available_bytes:,} are left; "
-        f"{remedy}"
-    )
+    check_fits(need, available_bytes, f"{store.location}: the answer to {request.question} takes", remedy)
 
 
 def kept_bytes(question: str, store: Store) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import ExitStack
 
 from wedgewise.answer.questions import QUESTIONS, AnswerContext
@@ -14,7 +15,7 @@ from wedgewise.run.request import TABLE, Request
 from wedgewise.stages import CleanReport
 
 
-class GraphHome:
+class GraphHome(ABC):
     """A home that was prepared and planned for a graph in memory."""
 
     request: Request
@@ -27,9 +28,9 @@ class GraphHome:
     def cleaned(self) -> CleanReport:
         return self.graph.cleaned
 
+    @abstractmethod
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned."""
-        raise NotImplementedError
 
     def respond(self, progress: Progress | None, clock: Clock, held: ExitStack) -> ResultWithRows:
         """Compute as planned, make the answer of it, verify that, and let go of a graph that nobody else has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,6 +138,7 @@ def report_graph(own: OwnGraph, output: Path | None) -> None:
             raise StorageError(f"{output}: its folder is not there; make it first")
     with own.stages() as progress:
         facts = own.facts(progress)
+        facts = replace(facts, source=own.typed(facts.source))
     console.note(facts.notes)
     written = [] if output is None else [str(write_document(page_of(facts), output))]
     console.show({**facts.to_dict(), "files": written}, lambda: "\n".join(written))

@@ -29,6 +29,7 @@ from wedgewise.machine.parameters import as_integer
 log = logging.getLogger("wedgewise")
 
 MIN_LIMIT = 256 * 10**6
+MORE_PARTS = "raise the limit, or partition the graph into more parts"
 RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
 MAPPINGS = Path("/proc/self/smaps")
 LINKER = "libllvmlite"
@@ -43,6 +44,12 @@ def check_limit(memory_limit: int | None) -> None:
         raise InputError(
             f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {MIN_LIMIT:,} or more"
         )
+
+
+def check_fits(need: int, available_bytes: int, what: str, remedy: str = "raise the limit") -> None:
+    """Refuse what takes more than is left; `what` ends with its verb."""
+    if need > available_bytes:
+        raise MemoryLimitError(f"{what} {need:,} bytes and {available_bytes:,} are left", remedy)
 
 
 def bytes_per_worker(memory_limit: int | None, workers: int) -> int:
@@ -84,8 +91,8 @@ def available_after_loading(memory_limit: int | None, load_kernels: Callable[...
     left = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
     if left <= 0:
         raise MemoryLimitError(
-            f"this process holds {resident:,} bytes before the work begins, and {memory_limit:,} are allowed; raise "
-            "the limit, or free memory in this process"
+            f"this process holds {resident:,} bytes before the work begins, and {memory_limit:,} are allowed",
+            "raise the limit, or free memory in this process",
         )
     return left
 

@@ -6,7 +6,7 @@ A kernel ``f(array, number, …) -> (number, …)`` becomes the native function
 
 (Numba's own calling convention with arrays and records spelled out), which needs neither Numba nor Python to run and is
 called without the GIL. Kernels allocate and raise nothing, so the runtime functions that Numba mentions for those cases
-are never reached; they are bound to `abort`.
+are never reached; in what is kept they end the process.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from wedgewise.machine import primitives
 from wedgewise.machine.jit import NONE
 from wedgewise.machine.kernel_sources import identity_of
 
-MAGIC = b"wedgewise kernel 2\n"
+MAGIC = b"wedgewise kernel 3\n"
 CHECKSUM_BYTES = 65  # a line
 POINTER = ctypes.c_void_p
 _engine_lock = threading.Lock()
 _dispatchers: dict[Any, Any] = {}  # by what they are made of, values included
 NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
 OPTIONS = {"error_model": "numpy", "boundscheck": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-TRAP = "declare void @llvm.trap()"
 LLVM_BYTES, OBJECT_BYTES = 1 << 26, 1 << 23  # generous: what the linker and one kernel were seen to take
 
 
@@ -49,7 +48,6 @@ class NativeObject:
 
     symbol: str
     kinds: tuple[str, ...]
-    externals: tuple[str, ...]
     results: int
     code: bytes
 
@@ -59,7 +57,6 @@ class NativeObject:
             "title": title,
             "symbol": self.symbol,
             "kinds": self.kinds,
-            "externals": self.externals,
             "results": self.results,
         }
         believed = json.dumps(header).encode() + b"\n" + self.code
@@ -75,7 +72,7 @@ class NativeObject:
         header = json.loads(line)
         if header["title"] != title:
             raise DamagedObjectError(f"{title} is {header['title']} under another name")
-        return cls(header["symbol"], tuple(header["kinds"]), tuple(header["externals"]), header["results"], code)
+        return cls(header["symbol"], tuple(header["kinds"]), header["results"], code)
 
 
 def _checksum(believed: bytes) -> bytes:
@@ -126,9 +123,6 @@ def _loaded(native: NativeObject) -> int:
     """Where the machine code begins; the linker takes one thread at a time."""
     from llvmlite import binding
 
-    for name in native.externals:
-        if binding.address_of_symbol(name) is None:
-            binding.add_symbol(name, _abort_address())
     engine = _engine()
     engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
     engine.finalize_object()
@@ -165,13 +159,6 @@ def _c_types(kind: str) -> list[Any]:
     return [np.ctypeslib.as_ctypes_type(np.dtype(kind))]
 
 
-@cache
-def _abort_address() -> int:
-    address = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
 def flat_kinds(kinds: tuple[str | type, ...]) -> tuple[str, ...]:
     """What machine code is handed of arguments: records are their fields, and None is not there."""
     return tuple(kind for kind in kinds if isinstance(kind, str) and kind != NONE)
@@ -180,14 +167,8 @@ def flat_kinds(kinds: tuple[str | type, ...]) -> tuple[str, ...]:
 def compile_object(marked: Any, kinds: tuple[str | type, ...]) -> NativeObject:
     """Compile a kernel for arguments of these kinds, with Numba, for this processor."""
     result, results = _compiled(marked, kinds)
-    module = result.library._final_module
-    return NativeObject(
-        symbol=result.fndesc.mangled_name,
-        kinds=flat_kinds(kinds),
-        externals=tuple(_externals(module)),
-        results=results,
-        code=result.library.codegen._tm.emit_object(module),
-    )
+    code = result.library.codegen._tm.emit_object(_whole_module(result))
+    return NativeObject(result.fndesc.mangled_name, flat_kinds(kinds), results, code)
 
 
 def compile_for_library(marked: Any, kinds: tuple[str | type, ...], symbol: str) -> tuple[bytes, int]:
@@ -198,11 +179,7 @@ def compile_for_library(marked: Any, kinds: tuple[str | type, ...], symbol: str)
     from llvmlite import binding
 
     result, results = _compiled(marked, kinds)
-    module = binding.parse_bitcode(result.library._final_module.as_bitcode())
-    for name in _externals(module):
-        module.link_in(
-            binding.parse_assembly(f'define void @"{name}"() {{ call void @llvm.trap() unreachable }}\n{TRAP}')
-        )
+    module = _whole_module(result)
     for value in (*module.functions, *module.global_variables):
         if value.name == result.fndesc.mangled_name:
             value.name = symbol
@@ -246,9 +223,15 @@ def _compiled(marked: Any, kinds: tuple[str | type, ...]) -> tuple[Any, int]:
     return result, results
 
 
-def _externals(module: Any) -> Iterator[str]:
-    """Functions that machine code calls and has not: those of Numba's runtime."""
-    return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
+def _whole_module(result: Any) -> Any:
+    """A copy of what Numba compiled, in which functions of its runtime, which kernels never reach, end the process."""
+    from llvmlite import binding
+
+    module = binding.parse_bitcode(result.library._final_module.as_bitcode())
+    missing = [f.name for f in module.functions if f.is_declaration and f.name.startswith("NRT_")]
+    traps = [f'define void @"{name}"() {{ call void @llvm.trap() unreachable }}' for name in missing]
+    module.link_in(binding.parse_assembly("\n".join(["declare void @llvm.trap()", *traps])))
+    return module
 
 
 def _dispatcher(marked: Any) -> Any:

@@ -52,10 +52,10 @@ class KernelLibrary:
     results: dict[str, int]
 
 
-def level_of_processor() -> Level | None:
-    """The highest level that this processor has; None where it has none, or the system does not say."""
+def fitting_level() -> Level | None:
+    """The highest level that this processor has and kernels came for; None also where the system does not say."""
     flags = hardware.processor_flags()
-    return next((level for level in LEVELS if level.flags <= flags), None)
+    return next((level for level in LEVELS if level.flags <= flags and library_path(level, FOLDER).exists()), None)
 
 
 def library_path(level: Level, folder: Path) -> Path:
@@ -66,15 +66,14 @@ def library_path(level: Level, folder: Path) -> Path:
 @cache
 def is_there() -> bool:
     """Whether the package came with kernels for this processor; they are not opened."""
-    level = level_of_processor()
-    return level is not None and library_path(level, FOLDER).exists()
+    return fitting_level() is not None
 
 
 @cache
 def library() -> KernelLibrary | None:
     """The kernels that came for this processor; None where there are none that can be trusted."""
-    level = level_of_processor()
-    if level is None or not is_there():
+    level = fitting_level()
+    if level is None:
         return None
     try:
         return open_library(level, FOLDER)

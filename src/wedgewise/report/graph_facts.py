@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import wedgewise
@@ -22,7 +22,8 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.report import graph_numbers
-from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
+from wedgewise.report.explorer import explorer_data
+from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussCore, TrussPart
 from wedgewise.report.objects import labels_kind
 from wedgewise.run.choose import check_memory
 from wedgewise.run.refusals import check_file
@@ -62,11 +63,13 @@ class GraphFacts:
     clustering_by_degree : for ascending degrees
     levels : what each k-truss has, from 2 on
     last_truss : the largest components of the last one that has edges
+    truss_core : what is drawn of it
     top_by_triangles, top_by_degree : the first vertices, in descending order
     seconds : wall-clock seconds by stage
     steps : the questions that were asked for it
     bytes_planned : the most that any step was planned to take beyond the graph
     peak_bytes, machine, version : what it took, where and by what
+    explorer : of a small graph, what its page knows of every vertex and edge
     """
 
     source: str
@@ -81,6 +84,7 @@ class GraphFacts:
     clustering_by_degree: tuple[DegreeClass, ...]
     levels: tuple[TrussLevel, ...]
     last_truss: tuple[TrussPart, ...]
+    truss_core: TrussCore | None
     top_by_triangles: tuple[TopVertex, ...]
     top_by_degree: tuple[TopVertex, ...]
     seconds: dict[str, float]
@@ -89,10 +93,13 @@ class GraphFacts:
     peak_bytes: int
     machine: str
     version: str
+    explorer: str = field(default="", repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object with the same keys, and ``schema``."""
-        return {"schema": SCHEMA, **asdict(self)}
+        """A JSON-ready object with the same keys but ``explorer``, and ``schema``."""
+        found = {"schema": SCHEMA, **asdict(self)}
+        del found["explorer"]
+        return found
 
 
 def graph_facts(
@@ -176,6 +183,7 @@ def graph_facts(
         clustering_by_degree=classes,
         levels=trusses.levels,
         last_truss=trusses.last,
+        truss_core=trusses.core,
         top_by_triangles=tops[0],
         top_by_degree=tops[1],
         seconds=seconds,
@@ -184,6 +192,7 @@ def graph_facts(
         peak_bytes=hardware.peak_bytes(),
         machine=of_edges.machine,
         version=of_edges.version,
+        explorer=explorer_data(graph, triangles, of_edges.answer),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
 from wedgewise.answer.truss_summary import components, summarise
 from wedgewise.answer_types import TrussLevel
@@ -23,6 +24,7 @@ from wedgewise.stages import Labels
 
 MAX_POINTS = 240  # of a distribution
 MAX_PARTS, MAX_MEMBERS = 5, 40  # of a truss: components, and vertices that are named of each
+MAX_DRAWN = 150  # vertices of a truss in a drawing
 PAIR = 2  # neighbours that a vertex needs for a clustering coefficient
 Numbers = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -119,15 +121,24 @@ class TrussPart:
 
 
 @dataclass(frozen=True, slots=True)
+class TrussCore:
+    """The part of the last truss that is drawn: the labels of its vertices, and its edges as pairs of their numbers."""
+
+    labels: tuple[int | str, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TrussNumbers:
     """What each k-truss has, the largest components of the last one, and the components of the graph with edges.
 
-    ``sizes`` are the vertices of these.
+    ``sizes`` are the vertices of these; ``core`` is what is drawn of the last truss, if it has triangles.
     """
 
     levels: tuple[TrussLevel, ...]
     last: tuple[TrussPart, ...]
     sizes: Numbers
+    core: TrussCore | None
 
 
 def trusses(graph: Graph, numbers: Numbers) -> TrussNumbers:
@@ -135,9 +146,11 @@ def trusses(graph: Graph, numbers: Numbers) -> TrussNumbers:
     levels = summarise(graph, numbers)
     sizes = _sizes(components(graph, np.arange(graph.m)))
     if not levels:
-        return TrussNumbers(levels, (), sizes)
+        return TrussNumbers(levels, (), sizes, None)
     held = np.flatnonzero(numbers == levels[-1].k)
-    return TrussNumbers(levels, _parts(graph, held, components(graph, held)), sizes)
+    component_of = components(graph, held)
+    core = _core(graph, held, component_of) if levels[-1].k > MIN_K else None
+    return TrussNumbers(levels, _parts(graph, held, component_of), sizes, core)
 
 
 def summarise_graph(graph: Graph, triangles: Numbers, clustering: Shares, peeled: int, found: TrussNumbers) -> Summary:
@@ -231,6 +244,17 @@ def _parts(graph: Graph, held: Numbers, component_of: Numbers) -> tuple[TrussPar
         TrussPart(n, m, 2 * m / (n * (n - 1)), _labels(graph.labels, named))
         for n, m, named in zip(vertices[first].tolist(), edges[first].tolist(), members, strict=True)
     )
+
+
+def _core(graph: Graph, held: Numbers, component_of: Numbers) -> TrussCore:
+    """The largest component of a truss with the edges `held`; of many vertices, those with most of these edges."""
+    ends = graph.edges[held].astype(np.int64)
+    inside = ends[component_of[ends[:, 0]] == int(np.argmax(_sizes(component_of)))]
+    degrees = np.bincount(inside.ravel())
+    drawn = np.sort(np.argsort(-degrees, kind="stable")[: min(MAX_DRAWN, int(np.count_nonzero(degrees)))])
+    edges = inside[np.isin(inside, drawn).all(axis=1)]
+    pairs = np.searchsorted(drawn, edges).tolist()
+    return TrussCore(_labels(graph.labels, drawn), tuple((u, v) for u, v in pairs))
 
 
 def _labels(labels: Labels, vertices: NDArray[Any]) -> tuple[Any, ...]:

@@ -6,23 +6,29 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
+from wedgewise.report.explorer import explorer_html
 from wedgewise.report.graph_facts import AnsweredQuestion, GraphFacts, graph_facts
 from wedgewise.report.graph_numbers import MAX_POINTS, Distribution, TopVertex
 from wedgewise.report.page import (
     Section,
     Value,
     figure_html,
+    folded_html,
     list_html,
     page_html,
     paragraph_html,
     table_html,
+    tiles_html,
 )
 from wedgewise.report.summary import shown
 from wedgewise.report.text import LABELS, bytes_text, plural, range_text
+from wedgewise.report.truss_drawing import drawing_svg
 
 BACKQUOTE = "\ue000"  # stands for one that is no mark of code; no label that is shown has this letter
 MAX_ROWS = 40  # of the table of trusses
@@ -60,11 +66,26 @@ def page_of(facts: GraphFacts) -> str:
         Section("Trusses", _trusses(facts)),
         Section("The last truss", _last_truss(facts)),
         Section("Vertices that stand out", _tops(facts)),
+        *([Section("Explore", explorer_html(facts.explorer))] if facts.explorer else []),
         Section("What was cleaned", _cleaned(facts)),
         Section("What it cost", _cost(facts)),
     ]
     title = f"Graph {facts.source.rpartition('/')[2] or facts.source}"
-    return page_html(title, lead, sections).replace(BACKQUOTE, "&#96;")
+    return page_html(title, lead, sections, lead=_tiles(facts), columns=2).replace(BACKQUOTE, "&#96;")
+
+
+def _tiles(facts: GraphFacts) -> str:
+    found = facts.summary
+    return tiles_html(
+        [
+            ("vertices", f"{found.vertices:,}"),
+            ("edges", f"{found.edges:,}"),
+            ("triangles", f"{found.triangles:,}"),
+            ("average clustering", f"{found.average_clustering:.3f}"),
+            ("transitivity", f"{found.transitivity:.3f}"),
+            ("largest truss number", f"{found.kmax:,}"),
+        ]
+    )
 
 
 def _summary(facts: GraphFacts) -> str:
@@ -114,7 +135,7 @@ def _distribution(found: Distribution, measure: str, so_much: str) -> str:
         zeros = vertices - points[0][1]
         left_out = f" Not drawn: {plural(zeros, 'vertex', 'vertices')} at 0." if zeros else ""
         parts.append(figure_html(chart.svg(), f"{caption}{left_out}", f"{caption} {spread}"))
-    parts.append(table_html([measure, "vertices", "share"], rows, f"Vertices by {measure}"))
+    parts.append(folded_html("Table", table_html([measure, "vertices", "share"], rows, f"Vertices by {measure}")))
     return "".join(parts)
 
 
@@ -132,7 +153,7 @@ def _clustering(facts: GraphFacts) -> str:
     description = (
         f"{caption}: {points[0][1]:.3g} at degree {points[0][0]:,}, {points[-1][1]:.3g} from {points[-1][0]:,} on."
     )
-    return figure_html(chart.svg(), f"{caption}.", description) + table
+    return figure_html(chart.svg(), f"{caption}.", description) + folded_html("Table", table)
 
 
 def _trusses(facts: GraphFacts) -> str:
@@ -141,14 +162,15 @@ def _trusses(facts: GraphFacts) -> str:
     if not facts.summary.triangles:
         return paragraph_html("Without triangles, no edge is in a truss beyond the 2-truss, which holds every edge.")
     step = -(-len(levels) // MAX_POINTS)
-    drawn = [*levels[:-1:step], levels[-1]]
+    points = [*levels[:-1:step], levels[-1]]
     series = {
-        name: [(level.k, getattr(level, name)) for level in drawn] for name in ("edges", "vertices", "components")
+        name: [(level.k, getattr(level, name)) for level in points] for name in ("edges", "vertices", "components")
     }
     chart = charts.lines(series, Axis("k"), Axis("in the k-truss", is_log=True))
     caption = "What is left in the k-truss"
     description = f"{caption}: {levels[0].edges:,} edges at k = 2, {levels[-1].edges:,} at k = {levels[-1].k:,}."
-    return figure_html(chart.svg(), f"{caption} as k grows.", description) + levels_table(levels)
+    drawn = figure_html(chart.svg(), f"{caption} as k grows.", description)
+    return drawn + folded_html("Table", levels_table(levels))
 
 
 def levels_table(levels: Sequence[TrussLevel]) -> str:
@@ -184,7 +206,19 @@ def _last_truss(facts: GraphFacts) -> str:
     caption = "Its components" if len(parts) == level.components else f"Its {len(parts)} largest components"
     members = [f"Component {position}: {_listed(part.labels, part.vertices)}" for position, part in enumerate(parts, 1)]
     table = table_html(["component", "vertices", "edges", "density"], rows, caption)
-    return paragraph_html(text) + table + list_html(members)
+    return paragraph_html(text) + _drawing(facts) + table + folded_html("Its vertices", list_html(members))
+
+
+def _drawing(facts: GraphFacts) -> str:
+    """The largest component of the last truss, or the part of it that can be drawn."""
+    core = facts.truss_core
+    if core is None:
+        return ""
+    has = f"{plural(len(core.labels), 'vertex', 'vertices')} and {plural(len(core.edges), 'edge')}"
+    is_whole = facts.last_truss[0].vertices == len(core.labels)
+    what = "Its largest component" if is_whole else "The vertices of its largest component with most edges"
+    caption = f"{what}, drawn: {has}. Point at a vertex to see its label."
+    return figure_html(drawing_svg(core.labels, np.array(core.edges)), caption, f"{what}: {has}.")
 
 
 def _listed(labels: Sequence[object], total: int) -> str:

@@ -63,6 +63,29 @@ def list_html(items: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{_with_code(item)}</li>" for item in items) + "</ul>"
 
 
+def tiles_html(facts: Sequence[tuple[str, str]]) -> str:
+    """A few names and values that are read first.
+
+    Examples
+    --------
+    >>> tiles_html([("edges", "3")])
+    '<dl class="tiles"><div><dt>edges</dt><dd>3</dd></div></dl>'
+    """
+    tiles = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts)
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def folded_html(title: str, content: str) -> str:
+    """Content that a reader opens.
+
+    Examples
+    --------
+    >>> folded_html("More", "<p>text</p>")
+    '<details><summary>More</summary><p>text</p></details>'
+    """
+    return f"<details><summary>{_with_code(title)}</summary>{content}</details>"
+
+
 def table_html(header: Sequence[str], rows: Sequence[Sequence[Value]], caption: str) -> str:
     """A table that sorts by any column, and scrolls sideways in a box of its own.
 
@@ -101,7 +124,7 @@ def figure_html(svg: str, caption: str, description: str) -> str:
     )
 
 
-def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
+def page_html(title: str, summary: str, sections: Sequence[Section], *, lead: str = "", columns: int = 1) -> str:
     """The whole page.
 
     Parameters
@@ -109,6 +132,8 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
     title : its heading
     summary : the paragraph below that; parts between backquotes are code
     sections : what follows, with a list of links to them; the drawings of all get identifiers of their own
+    lead : HTML between the paragraph and the links
+    columns : how many sections stand side by side on a wide screen
     """
     anchors = [f"section-{number}" for number in range(1, len(sections) + 1)]
     links = "".join(
@@ -121,6 +146,7 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
         for anchor, section in zip(anchors, sections, strict=True)
     )
     style, script = _resource("page.css"), _resource("page.js")
+    wide = ' class="wide"' if columns > 1 else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -133,11 +159,12 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
 <title>{escaped(title)}</title>
 <style>{style}</style>
 </head>
-<body>
+<body{wide}>
 <a class="skip" href="#main">Skip to the first section</a>
 <header>
 <h1>{escaped(title)}</h1>
 {paragraph_html(summary)}
+{lead}
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 </header>
 <main id="main">

@@ -25,7 +25,7 @@ from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Stream
 from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.device_blocks import Arrived, ship, with_offsets
+from wedgewise.run.device_blocks import allocate, send
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.run.request import Request
@@ -199,10 +199,8 @@ class DeviceCounting:
 
     def _blocks(self, pairs: frozenset[Pair], work_bytes: int) -> dict[Pair, DeviceBlock]:
         """Blocks that are there, or on their way, and what is made of them; work on the stream waits for that."""
-        arrived = self._cache.blocks(pairs, self.budget - work_bytes)
-        for pair in pairs:
-            self._stream.follow(arrived[pair].shipment.sent.end)
-        blocks = {pair: arrived[pair].there for pair in pairs}
+        there = self._cache.blocks(pairs, self.budget - work_bytes)
+        blocks = {pair: there[pair] for pair in pairs}
         fresh = [block for block in blocks.values() if block.is_to_be_made]
         pairing = self._sizes.pairing
         for launch in pairing.on_device().make(fresh, pairing.gpu_knobs, self._device) if fresh else ():
@@ -211,16 +209,18 @@ class DeviceCounting:
             block.is_made = True
         return blocks
 
-    def _empty_cache(self) -> BlockCache[Arrived]:
+    def _empty_cache(self) -> BlockCache[DeviceBlock]:
         return BlockCache(self._send, self._sizes.device_block)
 
-    def _send(self, pairs: list[Pair]) -> list[Arrived]:
+    def _send(self, pairs: list[Pair]) -> list[DeviceBlock]:
         """Read blocks and copy them to the device, one after the other."""
-        return [arrived for pair in pairs for arrived in self._ship(pair)]
+        return [self._ship(pair) for pair in pairs]
 
-    def _ship(self, pair: Pair) -> list[Arrived]:
-        block = with_offsets(self._store.block(*pair, threads=self._threads), self._sizes.offset_type)
-        return ship([block], [int(self._sizes.made_words[pair])], self._device)
+    def _ship(self, pair: Pair) -> DeviceBlock:
+        block, sizes = self._store.block(*pair, threads=self._threads), self._sizes
+        there = allocate([sizes.expected(pair)], sizes.offset_type, self._device)
+        self._stream.follow(send([block], there, self._device).end)
+        return there[0]
 
 
 def count_on_device(batch: DeviceBatch, sizes: TaskSizes, device: StreamingDevice, stream: Stream) -> Finished:

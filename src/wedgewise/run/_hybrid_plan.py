@@ -24,13 +24,21 @@ from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, SCHEDULES
 from wedgewise.run.batches import MAX_TASKS, needed_together
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
-from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
+from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout, Expected
 from wedgewise.run.plan import BlockPlan, OrientedShape, Plan, plan_of
 from wedgewise.run.shares import dealt
 from wedgewise.run.task_memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
-from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
+from wedgewise.stages.tasks import (
+    ESTIMATORS,
+    BlockCounts,
+    Pair,
+    TaskTable,
+    TripleShape,
+    busy_tasks,
+    task_count,
+)
 
 COUNTED_ON = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks
@@ -273,6 +281,12 @@ class TaskSizes:
 
     def device_block(self, pair: Pair) -> int:
         return int(self.device_block_bytes[pair])
+
+    def expected(self, pair: Pair) -> Expected:
+        """What is known of a block that comes to a device."""
+        counts, (row, column) = self.memory.counts, pair
+        arcs, words = int(counts.arcs[pair]), int(self.made_words[pair])
+        return Expected(int(counts.sizes[row]), int(counts.sizes[column]), arcs, words)
 
     @property
     def all_device_blocks(self) -> int:

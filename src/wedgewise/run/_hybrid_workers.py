@@ -1,18 +1,22 @@
-"""The workers of a hybrid count: threads that count batches themselves, and a thread for each stream of each GPU.
+"""The workers of a hybrid count: threads that count batches themselves, and one thread for each GPU.
 
 A thread counts a batch by itself, range by range; threads that find no batch to begin help with those that others have
-begun. The thread of a stream sleeps while the device works. It starts a batch by a few launches, starts to copy the
-blocks of the next one, waits for the first, fetches what all of its tasks found, and goes on (BBTC, algorithm 7).
+begun. The thread of a GPU lets another one send the blocks of a batch, and starts the batch before it on a stream by a
+few launches, as long as there are idle streams. Then it sleeps until the first batch ends, and fetches what all of the
+tasks found (BBTC, algorithm 7, has a thread for each stream: those would wait for the interpreter).
 """
 
 from __future__ import annotations
 
 import threading
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +32,7 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationEr
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Stamp, StampTimer, Stream
 from wedgewise.run._hybrid_plan import TaskSizes
-from wedgewise.run._hybrid_queue import Fits, TaskQueue
+from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.run.device_blocks import Arrived, shipments_of
@@ -211,6 +215,13 @@ class HostWorker:
         return counted
 
 
+def forget_locals(error: BaseException | None) -> None:
+    """Let no traceback keep blocks on a device: whoever handles the error may hold it for long."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 NO_WORK = BatchWork((), np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.empty(0))
 
 
@@ -230,10 +241,26 @@ def span_of(
     )
 
 
-@dataclass(slots=True)
-class DeviceWorkers:
-    """A device, the blocks on it, and how a batch is counted there; one stream at a time makes what blocks lack."""
+class StartedBatch(NamedTuple):
+    """A batch that a stream counts, or will once its blocks have come; from when to when it does."""
 
+    tasks: TaskTable
+    lease: Lease[Arrived]
+    work: DeviceWork
+    stream: int
+    begin: Stamp
+    end: Stamp
+
+
+@dataclass(slots=True)
+class DeviceWorker:
+    """The thread of a device: it starts batches on streams that are idle, and waits for the one that began first.
+
+    ``idle`` are streams by number; ``brought`` is the next batch, whose blocks are on their way; ``ahead`` are those
+    that were taken and did not fit so far.
+    """
+
+    pool: WorkerPool
     device: StreamingDevice
     name: str
     streams: tuple[Stream, ...]
@@ -243,170 +270,172 @@ class DeviceWorkers:
     sizes: TaskSizes
     most_tasks: int
     clock: StampTimer
-    making: threading.Lock = field(default_factory=threading.Lock)
+    idle: deque[int] = field(init=False)
+    under_way: deque[StartedBatch] = field(default_factory=deque)
+    ahead: list[TaskTable] = field(default_factory=list)
+    brought: tuple[TaskTable, Lease[Arrived]] | None = None
+
+    def __post_init__(self) -> None:
+        self.idle = deque(range(len(self.streams)))
 
     @property
-    def fits(self) -> Fits:
-        """Whether the blocks of a batch fit beside those of other streams, and of the batch after it."""
-        budget, sizes = self.blocks.budget, self.sizes
-        all_fit, available_bytes = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
-        return lambda tasks: (
-            len(tasks) <= self.most_tasks and (all_fit or sizes.device_blocks_of(tasks) <= available_bytes)
-        )
-
-
-@dataclass(slots=True)
-class StreamWorker:
-    """The thread of one stream."""
-
-    pool: WorkerPool
-    there: DeviceWorkers
-    stream: Stream
-    name: str
+    def places(self) -> list[tuple[str, str]]:
+        """The device and each of its streams, as a timeline names them."""
+        return [(self.name, self._place(stream)) for stream in range(len(self.streams))]
 
     def run(self) -> None:
         """Until no task is left to begin."""
-        queue, ahead = self.pool.queue, None
-        with self.there.device.using():
-            while not queue.is_over:
-                tasks, lease = ahead or (queue.for_stream(self.there.fits), None)
-                ahead = None
-                if tasks is None:
-                    return
-                if lease is None:
-                    tasks, lease = self._lease(tasks)
-                if lease is not None:
-                    ahead = self._count(tasks, lease)
-            if ahead is not None and ahead[1] is not None:
-                self.there.blocks.release(ahead[1])
-
-    def _lease(self, tasks: TaskTable) -> tuple[TaskTable, Lease[Arrived] | None]:
-        """The blocks of a batch, or of its first tasks; without memory for one it is handed over."""
-        cache, queue = self.there.blocks, self.pool.queue
-        while True:
-            budget = cache.budget
+        with self.device.using():
             try:
-                lease = cache.lease(pairs_in(tasks), 0)
+                while not self.pool.queue.is_over:
+                    self.brought = self.brought or self._bring()
+                    if self.brought is not None and self.idle:
+                        tasks, lease = self.brought
+                        self.brought = self._bring()  # sent while the one before it is planned
+                        self._start(tasks, lease)
+                    elif self.under_way:
+                        self._finish(self.under_way.popleft())
+                    elif not self.ahead:
+                        return
+            finally:
+                self._abandon()
+
+    def _fits(self, tasks: TaskTable) -> bool:
+        """Whether the blocks of a batch fit beside those of other streams, and of the batch after it."""
+        budget, sizes = self.blocks.budget, self.sizes
+        if len(tasks) > self.most_tasks:
+            return False
+        available_bytes = budget // (2 * len(self.streams))
+        return sizes.all_device_blocks <= budget or sizes.device_blocks_of(tasks) <= available_bytes
+
+    def _bring(self) -> tuple[TaskTable, Lease[Arrived]] | None:
+        """The next batch, or less of one that does not fit; None where there is none, or another has to end first."""
+        while tasks := self.ahead.pop() if self.ahead else self.pool.queue.for_stream(self._fits):
+            is_alone = not self.under_way and self.brought is None
+            try:
+                lease = self.blocks.lease(pairs_in(tasks), 0, wait=False)
             except DeviceMemoryError as error:
-                self._shrink(error, budget)
-                continue
-            if lease is not None or queue.is_over:
-                return tasks, lease
-            if len(tasks) == 1:
-                self._hand_over(tasks)
-                return tasks, None
-            tasks = self._first_half(tasks)
+                self._shrink(error)
+                self.ahead.append(tasks)
+            else:
+                if lease is not None:
+                    return tasks, lease
+                if is_alone:
+                    self._retry_less_of(tasks)
+                else:
+                    self.ahead.append(tasks)
+            if not is_alone:
+                break
+        return None
 
-    def _count(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[TaskTable, Lease[Arrived] | None] | None:
-        """Count a batch, and bring the blocks of the next one meanwhile; the next one, with its blocks if they came."""
-        there, budget = self.there, self.there.blocks.budget
+    def _start(self, tasks: TaskTable, lease: Lease[Arrived]) -> None:
+        """Let a stream count a batch, or try less of it again where there is too little memory for that."""
         tasks = tasks.take(np.lexsort((tasks.i, tasks.pairs[2])))  # those that look up in one block follow each other
+        stream = self.idle.popleft()
         try:
-            with there.device.errors():
-                work, begin, end = self._launch(tasks, lease)
+            with self.device.errors():
+                self.under_way.append(StartedBatch(tasks, lease, *self._launch(tasks, lease, stream)))
         except DeviceMemoryError as error:
-            self.stream.stamp().synchronize()  # what was launched may read the blocks
-            there.blocks.release(lease)
-            self._shrink(error, budget)
+            forget_locals(error)
+            self.streams[stream].stamp().synchronize()  # what was launched may read the blocks
+            self.idle.append(stream)
+            self.blocks.forget(lease)
+            if self.brought is not None:  # which may wait for the same block
+                self.ahead.append(self.brought[0])
+                self.blocks.forget(self.brought[1])
+                self.brought = None
+            self._shrink(error)
             if len(tasks) > 1:
-                return self._first_half(tasks), None
-            self._hand_over(tasks)
-            return None
-        try:
-            ahead = self._bring_next()
-        finally:
-            self._wait_for(end)  # what was launched reads the blocks, however that ended
-        with self.stream:
-            triangles, tests, ticks = there.device.download(work.found).T
-        copies = self._copies(lease)
-        del work  # which holds the blocks, too
-        there.blocks.release(lease)
-        since, until = self._seconds(begin), self._seconds(end)
-        self.pool.spans.append(span_of(tasks, there.name, self.name, since, until, copies))
-        shares = ticks.astype(np.float64) / max(1.0, float(ticks.sum()))
-        self.pool.finish(tasks, triangles, tests, (until - since) * shares)
-        self.pool.queue.finish(tasks, self.name, until - since, on_device=True)
-        return ahead
+                self._retry_less_of(tasks)
+            else:
+                self.ahead.append(tasks)
 
-    def _first_half(self, tasks: TaskTable) -> TaskTable:
-        """The first tasks of a batch that does not fit; the others are nobody's again."""
-        half = len(tasks) // 2
-        self.pool.queue.put_back(tasks.take(slice(half, None)))
-        return tasks.take(slice(half))
-
-    def _wait_for(self, end: Stamp) -> None:
-        end.synchronize()
-
-    def _launch(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[DeviceWork, Stamp, Stamp]:
-        """Start all that counts a batch, behind the copies of its blocks; its arrays, and from when to when it runs."""
-        there, stream = self.there, self.stream
-        for shipment in shipments_of(lease.blocks.values()):
-            stream.follow(shipment.sent.end)
+    def _launch(self, tasks: TaskTable, lease: Lease[Arrived], number: int) -> tuple[DeviceWork, int, Stamp, Stamp]:
+        """Start all that counts a batch, behind the copies of its blocks."""
+        stream = self.streams[number]
         with stream:
-            self._make(lease)
+            for shipment in shipments_of(lease.blocks.values()):
+                stream.follow(shipment.sent.end)
+            self._make(lease, stream)
             blocks = {pair: arrived.there for pair, arrived in lease.blocks.items()}
-            work = there.answer.prepare(DeviceBatch(blocks, tasks), there.knobs, there.device)
+            work = self.answer.prepare(DeviceBatch(blocks, tasks), self.knobs, self.device)
             work.found.fill(0)
             begin = None
             for batch in work.batches:
                 launches = batch()
-                begin = begin or stream.stamp()  # not before: other threads may hold the interpreter meanwhile
+                begin = begin or stream.stamp()
                 for launch in launches:
                     launch()
-            return work, begin or stream.stamp(), stream.stamp()
+            return work, number, begin or stream.stamp(), stream.stamp()
 
-    def _make(self, lease: Lease[Arrived]) -> None:
-        """Make of blocks what nobody has made of them yet, or follow who did."""
-        there, stream = self.there, self.stream
-        with there.making:
-            fresh = [arrived for arrived in lease.blocks.values() if arrived.there.is_to_be_made]
-            if fresh:
-                try:
-                    for launch in there.answer.make([arrived.there for arrived in fresh], there.knobs, there.device):
-                        launch()
-                except BaseException:
-                    stream.stamp().synchronize()  # before another makes the same
-                    raise
-                stamp = stream.stamp()
-                for arrived in fresh:
-                    arrived.there.is_made, arrived.made_at = True, stamp
-        for stamp in {id(at): at for arrived in lease.blocks.values() if (at := arrived.made_at) is not None}.values():
+    def _make(self, lease: Lease[Arrived], stream: Stream) -> None:
+        """Make of blocks what no batch has made of them yet, or follow the stream that does."""
+        arrived = tuple(lease.blocks.values())
+        for stamp in {id(at): at for one in arrived if (at := one.made_at) is not None}.values():
             stream.follow(stamp)
+        fresh = [one for one in arrived if one.there.is_to_be_made]
+        if fresh:
+            for launch in self.answer.make([one.there for one in fresh], self.knobs, self.device):
+                launch()
+            stamp = stream.stamp()
+            for one in fresh:
+                one.there.is_made, one.made_at = True, stamp
 
-    def _bring_next(self) -> tuple[TaskTable, Lease[Arrived] | None] | None:
-        """Take the next batch, and start to copy its blocks, as far as they fit beside those under way."""
-        tasks = self.pool.queue.for_stream(self.there.fits)
-        if tasks is None:
-            return None
-        budget = self.there.blocks.budget
+    def _finish(self, batch: StartedBatch) -> None:
+        """Wait for a batch, and keep what its tasks found."""
         try:
-            return tasks, self.there.blocks.lease(pairs_in(tasks), 0, wait=False)
-        except DeviceMemoryError as error:
-            self._shrink(error, budget)
-            return tasks, None
-
-    def _shrink(self, error: DeviceMemoryError, budget: int) -> None:
-        """Take less than the budget that was found to be too much."""
-        left = self.there.blocks.shrink(budget)
-        self.pool.notes.append(
-            f"{self.there.name}: {error.reason}; blocks there take {left:,} bytes at most from then on"
+            batch.end.synchronize()
+            with self.streams[batch.stream]:
+                triangles, tests, ticks = self.device.download(batch.work.found).T
+            copies = self._copies(batch.lease)
+        finally:
+            self.blocks.release(batch.lease)
+        self.idle.append(batch.stream)
+        tasks, place, since, until = (
+            batch.tasks,
+            self._place(batch.stream),
+            *map(self._seconds, (batch.begin, batch.end)),
         )
+        self.pool.spans.append(span_of(tasks, self.name, place, since, until, copies))
+        shares = ticks.astype(np.float64) / max(1.0, float(ticks.sum()))
+        self.pool.finish(tasks, triangles, tests, (until - since) * shares)
+        self.pool.queue.finish(tasks, place, until - since, on_device=True)
 
-    def _hand_over(self, tasks: TaskTable) -> None:
+    def _abandon(self) -> None:
+        """Wait for batches that nobody asks for any more: what was launched reads the blocks, however that ended."""
+        if self.brought is not None:
+            self.blocks.release(self.brought[1])
+            self.brought = None
+        while self.under_way:
+            batch = self.under_way.popleft()
+            with suppress(Exception):  # of which there was another before
+                batch.end.synchronize()
+            self.blocks.release(batch.lease)
+
+    def _retry_less_of(self, tasks: TaskTable) -> None:
+        """Try half of a batch that does not fit, the others being nobody's again; one task alone goes to threads."""
+        half = len(tasks) // 2
+        if half:
+            self.pool.queue.put_back(tasks.take(slice(half, None)))
+            self.ahead.append(tasks.take(slice(half)))
+            return
         if not self.pool.queue.hand_over(tasks):
-            need = int(self.there.sizes.on_device(tasks).max())
-            raise DeviceMemoryError(self.there.name, wanted=need, free=self.there.blocks.budget)
+            raise DeviceMemoryError(self.name, wanted=int(self.sizes.on_device(tasks).max()), free=self.blocks.budget)
         self.pool.notes.append(
-            f"{len(tasks):,} tasks from task {tasks.number[0]} on went to the CPU, since {self.there.name} had too "
+            f"{len(tasks):,} tasks from task {tasks.number[0]} on went to the CPU, since {self.name} had too "
             "little memory for them"
         )
 
+    def _shrink(self, error: DeviceMemoryError) -> None:
+        """Take less than the budget that was found to be too much."""
+        left = self.blocks.shrink()
+        self.pool.notes.append(f"{self.name}: {error.reason}; blocks there take {left:,} bytes at most from then on")
+
     def _copies(self, lease: Lease[Arrived]) -> tuple[Copy, ...]:
         """The copies of blocks that no batch before this one has recorded."""
-        with self.pool.lock:
-            fresh = [shipment for shipment in shipments_of(lease.blocks.values()) if not shipment.is_recorded]
-            for shipment in fresh:
-                shipment.is_recorded = True
+        fresh = [shipment for shipment in shipments_of(lease.blocks.values()) if not shipment.is_recorded]
+        for shipment in fresh:
+            shipment.is_recorded = True
         zero, seconds = self.pool.zero, self._seconds
         return tuple(
             Copy(
@@ -417,4 +446,7 @@ class StreamWorker:
         )
 
     def _seconds(self, stamp: Stamp) -> float:
-        return self.there.clock(stamp) - self.pool.zero
+        return self.clock(stamp) - self.pool.zero
+
+    def _place(self, stream: int) -> str:
+        return f"{self.name} stream {stream}"

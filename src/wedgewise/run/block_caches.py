@@ -158,13 +158,20 @@ class SharedBlocks(Generic[Held]):
         lease.blocks.clear()
         self._release(pairs, lease.work_bytes)
 
-    def shrink(self, budget: int) -> int:
-        """Halve a budget that was found to be too much, unless another thread did; evict what is beyond it."""
+    def forget(self, lease: Lease[Held]) -> None:
+        """The same, and drop those blocks that nobody else holds, since one of them may never come."""
+        pairs = tuple(lease.blocks)
+        self.release(lease)
         with self._changed:
-            if self.budget == budget:
-                self.budget //= 2
-                self._evict(self.budget)
-                self._changed.notify_all()
+            for pair in pairs:
+                if pair in self._slots and self._slots[pair].holders == 0:
+                    self._drop(pair)
+
+    def shrink(self) -> int:
+        """Halve a budget that was found to be too much, and evict what is beyond it; what is left of it."""
+        with self._changed:
+            self.budget //= 2
+            self._evict(self.budget)
             return self.budget
 
     def clear(self) -> None:

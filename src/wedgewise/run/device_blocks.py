@@ -1,11 +1,15 @@
 """Blocks on a device: how one lies there, and how it comes.
 
 offsets │ heads │ what an algorithm makes of both        one piece of memory, so that a block is one copy
+
+Memory is taken at once, by sizes that are known before a block is read; so what counts it can be planned while a thread
+of its own reads and sends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,10 +40,15 @@ class DeviceLayout(NamedTuple):
 
 @dataclass(slots=True)
 class Shipment:
-    """Blocks that are copied together."""
+    """Blocks that are copied together, by another thread."""
 
-    sent: Sent
+    sending: Future[Sent]
     is_recorded: bool = False
+
+    @property
+    def sent(self) -> Sent:
+        """The copies, once all are under way; what kept them from that comes out here."""
+        return self.sending.result()
 
 
 @dataclass(slots=True)
@@ -51,27 +60,35 @@ class Arrived:
     made_at: Stamp | None = None
 
 
-def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) -> list[Arrived]:
-    """Start to copy blocks; each has one piece of memory, which holds what is made of it as well."""
-    layouts = [
-        DeviceLayout.of(block.offsets.dtype, block.rows, block.m, words)
-        for block, words in zip(blocks, made_words, strict=True)
-    ]
+class Expected(NamedTuple):
+    """What is known of a block before it is read."""
+
+    rows: int
+    columns: int
+    arcs: int
+    made_words: int
+
+
+def allocate(blocks: list[Expected], offset_type: np.dtype[Any], device: StreamingDevice) -> list[DeviceBlock]:
+    """One piece of memory for each block, which holds what is made of it as well."""
+    layouts = [DeviceLayout.of(offset_type, block.rows, block.arcs, block.made_words) for block in blocks]
     there: list[DeviceBlock] = []
     for block, at, memory in zip(blocks, layouts, device.allocate([at.end for at in layouts]), strict=True):
-        arrays = memory[: at.heads].view(block.offsets.dtype), memory[at.heads : at.heads + block.m]
+        arrays = memory[: at.heads].view(offset_type), memory[at.heads : at.heads + block.arcs]
         there.append(DeviceBlock(Block(*arrays, block.columns), memory[at.made :] if at.made < at.end else None))
-    sources = [array for block in blocks for array in (block.offsets, block.heads)]
-    targets = [array for one in there for array in (one.block.offsets, one.block.heads)]
-    shipment = Shipment(device.send(sources, targets))
-    return [Arrived(one, shipment) for one in there]
+    return there
+
+
+def send(blocks: list[Block], there: list[DeviceBlock], device: StreamingDevice) -> Sent:
+    """Start to copy blocks to the memory that they have there."""
+    sources = [
+        array
+        for block, one in zip(blocks, there, strict=True)
+        for array in (block.offsets.astype(one.block.offsets.dtype, copy=False), block.heads)
+    ]
+    return device.send(sources, [array for one in there for array in (one.block.offsets, one.block.heads)])
 
 
 def shipments_of(blocks: Iterable[Arrived]) -> list[Shipment]:
     """The shipments that blocks came in, each once."""
     return list({id(arrived.shipment): arrived.shipment for arrived in blocks}.values())
-
-
-def with_offsets(block: Block, width: np.dtype[Any]) -> Block:
-    """The same block; its offsets are of this type."""
-    return Block(block.offsets.astype(width, copy=False), block.heads, block.columns)

@@ -13,8 +13,8 @@ that tasks will launch are found by preparing all of them with arrays that have 
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,7 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
+from wedgewise.machine.streams import Sent
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run._hybrid_plan import (
     Division,
@@ -43,23 +44,25 @@ from wedgewise.run._hybrid_plan import (
     parts_reasons,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool
+from wedgewise.run._hybrid_workers import DeviceWorker, Finish, HostWorker, WorkerPool, forget_locals
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
-from wedgewise.run.device_blocks import Arrived, ship, with_offsets
+from wedgewise.run.device_blocks import Arrived, Shipment, allocate, send
 from wedgewise.run.in_memory import TaskRun, finished_execution
 from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.task_memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.blocks import Block, Blocks, Partition
-from wedgewise.stages.tasks import BlockCounts, Pair, TaskResults, TaskTable
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition
+from wedgewise.stages.tasks import BlockCounts, Pair, TaskResults, TaskTable, table_of
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
+
+REPLICATING = "trust"  # where it is named, several GPUs that a graph fits share its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ class _Running:
         )
         blocks = SharedBlocks(resources.host_bytes, sizes.host_block, self._read, queue.uses_of)
         self.pool = WorkerPool(queue, blocks, division.everything, keep)
-        self.there: list[DeviceWorkers] = []
+        self.there: list[DeviceWorker] = []
 
     def _read(self, pairs: list[Pair]) -> list[Block]:
         return [self.hybrid.sizes.memory.read(self.hybrid.source, pair) for pair in pairs]
@@ -137,21 +140,23 @@ class _Running:
         with ExitStack() as held:
             for number, device in enumerate(self.hybrid.resources.devices):
                 held.enter_context(device.memory())
-                self.there.append(self._prepare_device(number, device))
+                sender = held.enter_context(ThreadPoolExecutor(1, "wedgewise-sending"))
+                self.there.append(self._prepare_device(number, device, sender))
                 held.callback(self.there[-1].blocks.clear)
+                held.callback(sender.shutdown, cancel_futures=True)
             self.pool.zero = time.perf_counter()
             self._work(progress)
 
     def _work(self, progress: Progress | None) -> None:
-        """Let all workers work until no task is left; threads beside streams begin where there is a task for them."""
-        streams, threads = self._streams(), self._threads()
+        """Let all workers work until no task is left; threads beside GPUs begin where there is a task for them."""
+        threads = self._threads()
 
-        def work(worker: StreamWorker | HostWorker) -> None:
+        def work(worker: DeviceWorker | HostWorker) -> None:
             try:
                 worker.run()
             except BaseException as error:
                 self.stop()
-                _forget_locals(error)
+                forget_locals(error)
                 raise
 
         def join_in() -> None:
@@ -162,8 +167,8 @@ class _Running:
             if progress is not None:
                 progress("count", self.known + self.pool.done, self.tasks)
 
-        jobs: list[Callable[[], None]] = [partial(work, worker) for worker in streams or threads]
-        if streams and threads:
+        jobs: list[Callable[[], None]] = [partial(work, worker) for worker in self.there or threads]
+        if self.there and threads:
             jobs.append(join_in)
         if len(jobs) == 1:  # the calling thread itself
             self.pool.on_progress = report
@@ -179,53 +184,52 @@ class _Running:
             there.blocks.stop()
 
     def timeline(self) -> Timeline:
-        streams = [(worker.there.name, worker.name) for worker in self._streams()]
+        streams = [place for of_all in zip(*(there.places for there in self.there), strict=True) for place in of_all]
         return Timeline(tuple(self.pool.spans), (*streams, *(("cpu", worker.name) for worker in self._threads())))
-
-    def _streams(self) -> list[StreamWorker]:
-        """The workers of all streams, in turn over the devices."""
-        return [
-            StreamWorker(self.pool, there, stream, f"{there.name} stream {at}")
-            for at in range(self.hybrid.division.device_memory.streams)
-            for there in self.there
-            for stream in [there.streams[at]]
-        ]
 
     def _threads(self) -> list[HostWorker]:
         sizes = self.hybrid.sizes
         return [HostWorker(self.pool, sizes, f"thread {number}") for number in range(self.hybrid.resources.threads)]
 
-    def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorkers:
+    def _prepare_device(self, number: int, device: StreamingDevice, sender: Executor) -> DeviceWorker:
         sizes, memory = self.hybrid.sizes, self.hybrid.division.device_memory
         streams = tuple(device.stream() for _ in range(memory.streams))
-        send = partial(self._send, device)
-        blocks = SharedBlocks(memory.blocks, sizes.device_block, send, self.pool.queue.uses_of)
+        ship = partial(self._ship, device, sender)
+        blocks = SharedBlocks(memory.blocks, sizes.device_block, ship, self.pool.queue.uses_of)
         try:
             device.get_ready(self.hybrid.kernels)
             for stream in streams:
                 device.reserve(memory.work, stream)
             device.reserve(min(memory.blocks, sizes.all_device_blocks))
         except DeviceMemoryError as error:
-            less = blocks.shrink(blocks.budget)
-            self.pool.notes.append(f"{device.name}: {error.reason}; blocks there take {less:,} bytes at most")
+            self.pool.notes.append(
+                f"{device.name}: {error.reason}; blocks there take {blocks.shrink():,} bytes at most"
+            )
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock())
+        clock = device.clock()
+        return DeviceWorker(self.pool, device, name, streams, blocks, answer, knobs, sizes, memory.tasks, clock)
 
-    def _send(self, device: StreamingDevice, pairs: list[Pair]) -> list[Arrived]:
-        """Start to copy blocks, which the host has or reads for that: all at once, or one after the other."""
+    def _ship(self, device: StreamingDevice, sender: Executor, pairs: list[Pair]) -> list[Arrived]:
+        """Take memory for blocks, and let a thread send them: all at once, or one after the other as they are read."""
         sizes, arrived = self.hybrid.sizes, list[Arrived]()
-        for some in [pairs] if sizes.blocks_are_there else [[pair] for pair in pairs]:
-            lease = self.pool.blocks.lease(set(some), 0)
-            if lease is None:
-                row, column = some[0]
-                raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory", "allow more")
-            try:
-                wide = [with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
-                arrived += ship(wide, [int(sizes.made_words[pair]) for pair in some], device)
-            finally:
-                self.pool.blocks.release(lease)
+        there = allocate(list(map(sizes.expected, pairs)), sizes.offset_type, device)
+        for number in range(1 if sizes.blocks_are_there else len(pairs)):
+            some = slice(None) if sizes.blocks_are_there else slice(number, number + 1)
+            shipment = Shipment(sender.submit(self._send, device, pairs[some], there[some]))
+            arrived += [Arrived(one, shipment) for one in there[some]]
         return arrived
+
+    def _send(self, device: StreamingDevice, pairs: list[Pair], there: list[DeviceBlock]) -> Sent:
+        """Start to copy blocks, which the host has or reads for that."""
+        lease = self.pool.blocks.lease(set(pairs), 0)
+        if lease is None:
+            row, column = pairs[0]
+            raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory", "allow more")
+        try:
+            return send([lease.blocks[pair] for pair in pairs], there, device)
+        finally:
+            self.pool.blocks.release(lease)
 
 
 @memory_for("plan")
@@ -238,17 +242,29 @@ def plan_graph(
     """
     pairing = pair_up(request.algorithm, request.knobs)
     resources = Resources.find(pairing, 0, request.thread_count)
-    host_bytes = allowed_memory(request)
+    host_bytes, shares = allowed_memory(request), request.share_count
     if source is None:
+        parts = choose_parts(graph, pairing, resources.device_bytes)
+        if request.shares is None and _is_replicated(graph, pairing, resources):
+            parts, shares = 1, len(resources.devices)
+            reasons = (*reasons, f"TRUST's rule for {shares} GPUs that each hold the graph: n = 1, m = {shares}")
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
-        source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
+        source = _cut(graph, parts, request, lists_rows)
         host_bytes -= source.blocks.nbytes
         reasons = (*reasons, *parts_reasons(graph, pairing))
     oriented_shape = OrientedShape(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(
-        source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, request.share_count
-    )
+    return _planned(source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, shares)
+
+
+def _is_replicated(graph: OrientedGraph, pairing: Pairing, resources: Resources) -> bool:
+    """Whether each of several GPUs has the whole graph, and a share of its rows, as TRUST does where it fits (§5.1)."""
+    if len(resources.devices) < 2 or pairing.own["parts"] or pairing.gpu is None or pairing.gpu.name != REPLICATING:
+        return False
+    counts = BlockCounts(np.array([[graph.m]]), np.array([graph.n]))
+    sizes, whole = TaskSizes(pairing.host_memory(counts, 0), pairing, True), table_of(Hashed(graph.n, 1), 1)
+    need = sizes.all_device_blocks + int(pairing.own["streams"]) * int(sizes.device_work(whole)[0])
+    return need <= resources.device_bytes
 
 
 @memory_for("partition")
@@ -305,13 +321,6 @@ def _planned(
     plan = describe(source, sizes, resources, division, question, oriented_shape, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
     return HybridTasks(source, sizes, resources, division, plan, kernels)
-
-
-def _forget_locals(error: BaseException | None) -> None:
-    """Let no traceback keep blocks on a device: whoever handles the error may hold it for long."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def kernels_of(tasks: TaskTable, sizes: TaskSizes, device: Device) -> tuple[Kernel, ...]:

@@ -32,9 +32,9 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import BatchWork, Knobs, Shape
 from wedgewise.algorithms._passes import run_passes
 from wedgewise.algorithms.cpu._batches import with_busy_rows
-from wedgewise.errors import FormatError, MemoryLimitError
+from wedgewise.errors import FormatError
 from wedgewise.machine import jit
-from wedgewise.machine.budget import available_after_loading
+from wedgewise.machine.budget import MORE_PARTS, available_after_loading, check_fits
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
@@ -198,12 +198,9 @@ class Counting:
     def check_fits(self) -> int:
         """What the heaviest task takes; refuse it where there is less."""
         need, heaviest = self.memory.heaviest(self.tasks)
-        if heaviest is not None and need > self.available_bytes:
-            raise MemoryLimitError(
-                f"{self.store.location}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
-                f"take {need:,} bytes and {self.available_bytes:,} are left; raise the limit, or partition the graph "
-                "into more parts"
-            )
+        if heaviest is not None:
+            blocks = f"the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them take"
+            check_fits(need, self.available_bytes, f"{self.store.location}: {blocks}", MORE_PARTS)
         return need
 
     def run(self, journal: Journal | None, progress: Progress | None) -> Execution:

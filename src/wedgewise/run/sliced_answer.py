@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import ENGINE, find, find_able
 from wedgewise.algorithms._contract import SliceMethod
 from wedgewise.algorithms._passes import run_passes
-from wedgewise.errors import MemoryLimitError, VerificationError
+from wedgewise.errors import VerificationError
 from wedgewise.machine import jit
-from wedgewise.machine.budget import available_after_loading
+from wedgewise.machine.budget import MORE_PARTS, available_after_loading, check_fits
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import pairs_in
@@ -185,13 +185,12 @@ class SlicedAnswer:
     def check_fits(self, slices: Sequence[AnswerSlice] | None = None) -> int:
         """What the heaviest of all slices takes, or of these; refuse it where there is less."""
         need, heaviest = self._heaviest(self.slices if slices is None else slices)
-        if need > self.available_bytes:
-            what = "the vertices of part" if self.computes == "triangles" else "the arcs of block"
-            name = heaviest.of if self.computes == "triangles" else ", ".join(map(str, heaviest.of))
-            raise MemoryLimitError(
-                f"{what} {name}, the blocks of a task and what is made of them take {need:,} bytes and "
-                f"{self.available_bytes:,} are left; raise the limit, or partition the graph into more parts"
-            )
+        which, name = (
+            "vertices of part" if self.computes == "triangles" else "arcs of block",
+            str(heaviest.of).strip("()"),
+        )
+        what = f"the {which} {name}, the blocks of a task and what is made of them take"
+        check_fits(need, self.available_bytes, what, MORE_PARTS)
         return need
 
     def compute(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find, find_able
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
 from wedgewise.algorithms.cpu._batches import with_busy_rows
-from wedgewise.errors import MemoryLimitError
+from wedgewise.machine.budget import check_fits
 from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import BlockCounts, Pair, TaskTable, TripleShape, task_count
 
@@ -51,12 +51,9 @@ def lists_bytes(partition: Partition, task_bytes: int, shares: int = 1) -> int:
 def bytes_beside_lists(name: object, partition: Partition, task_bytes: int, limit_bytes: int, shares: int = 1) -> int:
     """What lists of all tasks leave of a limit, or a refusal before there are any; `name` is that of the store."""
     need = lists_bytes(partition, task_bytes, shares)
-    if need > limit_bytes:
-        fewer = "partition the graph into fewer parts" if shares == 1 else "ask for fewer shares"
-        raise MemoryLimitError(
-            f"{name}: lists of {task_count(partition, shares):,} tasks of {partition.parts} parts take {need:,} bytes "
-            f"and {limit_bytes:,} are left; raise the limit, or {fewer}"
-        )
+    what = f"{name}: lists of {task_count(partition, shares):,} tasks of {partition.parts} parts take"
+    fewer = "partition the graph into fewer parts" if shares == 1 else "ask for fewer shares"
+    check_fits(need, limit_bytes, what, f"raise the limit, or {fewer}")
     return limit_bytes - need
 
 

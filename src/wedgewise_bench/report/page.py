@@ -65,9 +65,8 @@ def bench_report(
     suites = suites_of(found)
     shown = papers or [suite for suite in suites if suite in keys()]
     parts: list[Part | None] = [
-        measured_part(found),
-        times_part(found),
         speedups_part(found, base),
+        times_part(found),
         profiles_part(found),
         sizes_part(found),
         stages_part(found),
@@ -79,6 +78,7 @@ def bench_report(
         counters_part(found),
         *(paper_part(key, found) for key in shown),
         wrong_part(found),
+        measured_part(found),
         cells_part(found),
     ]
     return Report(_title(suites), _summary(found), tuple(part for part in parts if part is not None))
@@ -99,4 +99,4 @@ def _summary(records: Sequence[Record]) -> str:
     days = sorted({record.date[:10] for record in records})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     right = sum(record.outcome.status == "ok" for record in records)
-    return f"{plural(len(records), 'cell')} on {machines}, {when}; {right:,} answered rightly."
+    return f"{plural(len(records), 'cell')} on {machines}, {when}; {right:,} of {len(records):,} correct."

@@ -9,8 +9,21 @@ from pathlib import Path
 from wedgewise.errors import StorageError
 from wedgewise.machine.files import atomic_write
 from wedgewise.report.charts import Chart
-from wedgewise.report.page import Section, Value, escaped, figure_html, list_html, page_html, paragraph_html, table_html
+from wedgewise.report.page import (
+    Section,
+    Value,
+    escaped,
+    figure_html,
+    folded_html,
+    list_html,
+    page_html,
+    paragraph_html,
+    table_html,
+)
+from wedgewise.report.text import plural
 from wedgewise_bench.table import markdown as markdown_table
+
+MAX_ROWS = 24  # of a table that is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,8 @@ def _item_html(item: Item) -> str:
         case Bullets(lines):
             return list_html(lines)
         case Table(caption, header, rows):
-            return table_html(header, rows, caption)
+            table = table_html(header, rows, caption)
+            return folded_html(f"Table: {plural(len(rows), 'row')}", table) if len(rows) > MAX_ROWS else table
         case Picture(_, chart, caption, description):
             return figure_html(chart.svg(), caption, description)
 

@@ -49,12 +49,13 @@ NEAR_IDS = (1 << 14, 1 << 12)  # of a part that is not near as a whole; tables o
 STATIC_SHARED_BYTES = 2048  # of a block with tables, and what the system reserves, at most
 BYTES_PER_ARC = 128  # of a table for each arc into its group, at most
 TABLE_CLASSES = (12 << 10, 48 << 10)  # tables of about one size are looked up in by one launch
+TABLE_USES = 8  # steps of a unit at least, for each that its table takes
 MIN_TABLE_THREADS = 256
 MAX_SMALL = (128, 64)  # arcs in ij, heads in ik, of rows that are merged
 ROWS_BLOCK, ITEM_BLOCK, RESERVING_BLOCK = 512, 512, 1024
 MAX_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as many; a power of two
 FEW_GROUPS = 1 << 12  # counted by every block for itself
-MAKING_ARCS, MAX_MAKING = 1 << 16, 256  # arcs for each block of a launch that makes items; its blocks
+MAKING_STEPS, MAX_MAKING = 1 << 15, 256  # arcs and rows for each block of a launch that makes items; its blocks
 MAKING_BYTES = 1 << 20  # while items are made
 LAUNCH_STEPS = 1 << 33  # which know averages alone: there may be 30 times as many
 
@@ -122,15 +123,17 @@ def _by_tables(batch: GpuBatch, tasks: TaskTable, near: Near, firsts: Numbers, k
     looked_up = np.where(is_used, shape.arcs_ij * (2 + degree / 2), 0) / tasks.shares
     begin = near.first_pivot[firsts] // PIVOTS
     groups = -(-rows_j[firsts] // PIVOTS) - begin
-    steps = np.add.reduceat(looked_up, firsts) + arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
-    unit, classes = work_of_unit(steps[used]), np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
+    entered = arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
+    steps = np.add.reduceat(looked_up, firsts) + entered
+    unit = np.maximum(work_of_unit(steps[used]), TABLE_USES * entered / np.maximum(1, groups))
+    classes = np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
     launches: list[Launch] = []
     for size in np.unique(classes[used]).tolist():
         which = np.flatnonzero(used & (classes == size))
         runs = PivotRuns(firsts[which], lengths[which], begin[which], groups[which], steps[which])
         cut_into = max(1, int(np.ceil(runs.steps.sum() / LAUNCH_STEPS)))
         grid = _table_grid(int(table_bytes[runs.first].max()), knobs, batch.device)
-        launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(unit), (), cut_into)
+        launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(unit[which]), (), cut_into)
     return tuple(launches)
 
 
@@ -143,10 +146,11 @@ class PivotRuns(NamedTuple):
     groups: Numbers
     steps: Numbers
 
-    def units(self, work: float) -> Numbers:
+    def units(self, work: Numbers | float) -> Numbers:
         """A group each, or several where they are short, or equal parts of a long one; long ones first.
 
-        There are no more than one for each run, and twice as many as all steps have units of so much work.
+        Several are far from each other, since those with the most items are neighbours. There are no more units than
+        one for each run, and twice as many as its steps have units of so much work.
         """
         of_group = self.steps / self.groups
         parts = np.clip(np.ceil(of_group / work), 1, MAX_PARTS).astype(np.int64)
@@ -157,10 +161,8 @@ class PivotRuns(NamedTuple):
         units = np.zeros((len(run), 6), np.uint32)
         before = np.cumsum((pieces * parts)[order]) - (pieces * parts)[order]
         number = np.arange(len(run)) - np.repeat(before, (pieces * parts)[order])
-        piece = number // parts[run]
         units[:, 0], units[:, 1] = self.first[run], self.length[run]
-        units[:, 2] = self.begin[run] + piece * together[run]
-        units[:, 3] = np.minimum(units[:, 2] + together[run], self.begin[run] + self.groups[run])
+        units[:, 2], units[:, 3] = self.begin[run] + number // parts[run], pieces[run]
         units[:, 4], units[:, 5] = number % parts[run], parts[run]
         return units
 
@@ -198,9 +200,9 @@ def _threads(knobs: Knobs, wanted: int) -> int:
 def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[Launch, ...]:
     """Find the items of blocks: as many blocks at a time as `MAKING_BYTES` are enough for."""
     width = width_of(blocks)
-    table = device.upload(table_of(blocks, width, device))
-    arcs, columns = (np.array([getattr(there.block, name) for there in blocks], np.int64) for name in ("m", "columns"))
-    parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MAX_UNITS), 1, MAX_MAKING)
+    table, given = device.upload(table_of(blocks, width, device)), [there.block for there in blocks]
+    steps, columns = (np.array(of, np.int64) for of in zip(*((b.m + b.rows, b.columns) for b in given), strict=True))
+    parts = np.clip(steps // max(MAKING_STEPS, int(steps.sum()) // MAX_UNITS), 1, MAX_MAKING)
     firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
     before, bounds = _offsets(firsts, most)
@@ -254,7 +256,8 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
     """Units of tables and of rows, or those by which items are made, and what is counted meanwhile."""
-    arcs, columns = np.broadcast_arrays(*shape.arcs), (shape.rows_j, shape.columns_k, shape.columns_k)
-    firsts = [_firsts(np.clip(of // MAKING_ARCS, 1, MAX_MAKING), to) for of, to in zip(arcs, columns, strict=True)]
+    steps = shape.arcs_ij + shape.rows_i, shape.arcs_ik + shape.rows_i, shape.arcs_jk + shape.rows_j
+    columns = shape.rows_j, shape.columns_k, shape.columns_k
+    firsts = [_firsts(np.clip(of // MAKING_STEPS, 1, MAX_MAKING), to) for of, to in zip(steps, columns, strict=True)]
     units, making = UNIT_BYTES * MAX_UNITS, ID_BYTES * np.maximum.reduce(firsts)
     return units + np.maximum(2 * units, np.maximum(MAKING_BYTES, making))

@@ -22,7 +22,10 @@
 
 #define PIVOTS 32u
 #define ROW_LANES 8u
-#define SHORT_ROW 16u  // ids that a thread looks up by itself
+#define SHORT_ROW 8u    // ids that a thread looks up by itself
+#define ITEM_LANES 8u   // threads that look up those of a longer row
+#define IDS_AT_ONCE 8u  // that a thread has loaded before it looks any of them up
+#define NO_ID 0xFFFFFFFFu
 
 __device__ __forceinline__ uint2* items_of(const u64* words) { return reinterpret_cast<uint2*>(words[BLOCK_ITEMS]); }
 
@@ -152,32 +155,41 @@ __device__ __forceinline__ void enter_group(const Task& task, u32 group, u32* ta
     __syncthreads();  // the table is there
 }
 
-// Looks up the ids of items [begin, end) of a task, those of this warp.
-__device__ __forceinline__ void look_up_items(const Task& task, const uint2* items, u32 begin, u32 end, u32 stride,
+// Looks up the ids of a row, every LANES-th; as many loads are under way at once as the row has ids for.
+template <u32 LANES>
+__device__ __forceinline__ u32 look_up_row(const u32* heads, Arcs row, u32 first, const u32* table, u32 pivots) {
+    u32 hits = 0;
+    for (offset_t arc = row.begin + threadIdx.x % LANES; arc < row.end; arc += LANES * IDS_AT_ONCE) {
+        u32 ids[IDS_AT_ONCE];
+#pragma unroll
+        for (u32 number = 0; number < IDS_AT_ONCE; ++number)
+            ids[number] = arc + number * LANES < row.end ? heads[arc + number * LANES] : NO_ID;
+#pragma unroll
+        for (u32 number = 0; number < IDS_AT_ONCE; ++number)
+            if (ids[number] != NO_ID) hits += __popc(table[ids[number] - first] & pivots);
+    }
+    return hits;
+}
+
+// Looks up the ids of the items [begin, end), `stride` after each 32 of them, those of this warp.
+__device__ __forceinline__ void look_up_items(const Task& task, const uint2* items, u64 begin, u32 end, u64 stride,
                                               const u32* table, Found* found) {
     const Block ik = task.blocks.ik;
-    const u32 lane = threadIdx.x % WARP;
+    const u32 lane = threadIdx.x % WARP, column = task.first_column;
     for (u64 first = begin; first < end; first += stride) {
         const uint2 item = end - first > lane ? items[first + lane] : make_uint2(0, 0);
         Arcs row = {0, 0};
-        if (item.y != 0 && item.x % task.shares == task.share) row = near_part(ik, item.x, task.first_column);
-        const offset_t length = row.end - row.begin;
-        u32 hits = 0;
-        found->tests += length;
-        if (length <= SHORT_ROW)
-            for (offset_t arc = row.begin; arc < row.end; ++arc)
-                hits += __popc(table[ik.heads[arc] - task.first_column] & item.y);
-        for (u32 lanes = __ballot_sync(ALL_LANES, length > SHORT_ROW); lanes != 0; lanes &= lanes - 1) {
-            const u32 of = __ffs(lanes) - 1, pivots = __shfl_sync(ALL_LANES, item.y, of);
-            const offset_t stop = __shfl_sync(ALL_LANES, row.end, of);
-            offset_t arc = __shfl_sync(ALL_LANES, row.begin, of) + lane;
-            for (; arc + WARP < stop; arc += 2 * WARP) {
-                const u32 id = ik.heads[arc], next = ik.heads[arc + WARP];
-                hits += __popc(table[id - task.first_column] & pivots) + __popc(table[next - task.first_column] & pivots);
-            }
-            if (arc < stop) hits += __popc(table[ik.heads[arc] - task.first_column] & pivots);
+        if (item.y != 0 && item.x % task.shares == task.share) row = near_part(ik, item.x, column);
+        found->tests += row.end - row.begin;
+        const bool is_short = row.end - row.begin <= SHORT_ROW;
+        if (is_short) found->triangles += look_up_row<1>(ik.heads, row, column, table, item.y);
+        const u32 long_rows = __ballot_sync(ALL_LANES, !is_short);
+        for (u32 of = lane / ITEM_LANES; of < WARP; of += WARP / ITEM_LANES) {
+            if ((long_rows >> (of & ~(WARP / ITEM_LANES - 1)) & ((1u << WARP / ITEM_LANES) - 1)) == 0) continue;
+            const Arcs other = {__shfl_sync(ALL_LANES, row.begin, of), __shfl_sync(ALL_LANES, row.end, of)};
+            const u32 pivots = __shfl_sync(ALL_LANES, item.y, of);
+            if (long_rows >> of & 1) found->triangles += look_up_row<ITEM_LANES>(ik.heads, other, column, table, pivots);
         }
-        found->triangles += hits;
     }
 }
 
@@ -195,20 +207,24 @@ extern "C" __global__ void __launch_bounds__(1024)
     const Batch batch = {blocks, tasks, shares, units, count, taken, found};
     const u32 warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     for_each_unit(batch, [&](Unit unit) {
+        const u32 mine = unit.part * warps + warp, stride = unit.parts * warps;
         long long since = clock64();
-        for (u32 group = unit.begin; group < unit.end; ++group) {
+        const u64 groups_end = (u64(task_at(batch, unit.task).rows_j) + PIVOTS - 1) / PIVOTS;
+        for (u64 group = unit.group; group < groups_end; group += unit.step) {
             __syncthreads();  // nobody reads the table any more
-            enter_group(task_at(batch, unit.task), group, table);
+            enter_group(task_at(batch, unit.task), u32(group), table);
+            u32 turn = mine;  // the first 32 items of the next task that are this warp's: warps take them in turn
             for (u32 number = unit.task; number < unit.task + unit.tasks; ++number) {
                 const Task task = task_at(batch, number);
                 const u64* const words = words_of(blocks, tasks[u64(number) * TASK_WORDS]);
                 const u32* const groups = groups_of(words);
-                const u32 begin = groups[group], end = groups[group + 1], first = (unit.part * warps + warp) * WARP;
-                if (end - begin > first) {
+                const u32 begin = groups[group], end = groups[group + 1], rounds = (end - begin + WARP - 1) / WARP;
+                if (turn < rounds) {
                     Found sums = {0, 0};
-                    look_up_items(task, items_of(words), begin + first, end, unit.parts * warps * WARP, table, &sums);
+                    look_up_items(task, items_of(words), begin + turn * WARP, end, stride * WARP, table, &sums);
                     add_warp_found(found + u64(number) * FOUND_WORDS, sums);
                 }
+                turn = (turn + stride - rounds % stride) % stride;
                 if (threadIdx.x == 0) {
                     const long long now = clock64();
                     atomicAdd(found + u64(number) * FOUND_WORDS + 2, u64(now - since));

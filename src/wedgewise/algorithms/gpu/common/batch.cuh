@@ -13,7 +13,8 @@
 // The words of a task: the numbers of its blocks, its share of the rows, and from where on numbers are near.
 #define TASK_WORDS 6u
 
-// The words of a unit: the first of so many tasks, groups [begin, end), and which of how many equal parts.
+// The words of a unit: the first of so many tasks, the first group and the step to the next, which of how many equal
+// parts.
 #define UNIT_WORDS 6u
 #define FOUND_WORDS 3u
 
@@ -29,7 +30,7 @@ struct Batch {
 };
 
 struct Unit {
-    u32 task, tasks, begin, end, part, parts;
+    u32 task, tasks, group, step, part, parts;
 };
 
 struct Task {
