@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import Graph
+from wedgewise.graph import Graph, GraphToCount
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.choose import choose_cleaning_device
+from wedgewise.run.choose import choose_cleaning_device, is_ranked_there
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store
@@ -35,11 +35,11 @@ class GraphFile:
     columns: ColumnChoice = ANY_COLUMNS
     combine: str = "last"
 
-    def graph(self, device: str) -> Graph:
+    def graph(self, device: str, make: type[Graph] = Graph) -> Graph:
         """The graph, cleaned there."""
         if is_store(self.path):
             raise PreconditionError(f"{self.path}: is a store; name the graph's file instead")
-        return Graph(
+        return make(
             self.path,
             labels=self.labels,
             format=self.format,
@@ -109,11 +109,11 @@ def graph_of(source: Any, request: Request) -> Graph:
     """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
     if isinstance(source, Graph):
         return source
-    device = choose_cleaning_device(request)
+    device, make = choose_cleaning_device(request), GraphToCount if is_ranked_there(request) else Graph
     if isinstance(source, GraphFile):
-        return source.graph(device)
+        return source.graph(device, make)
     limits = _limits_within(DEFAULT_LIMITS, source, request)
-    return Graph(source, device=device, limits=limits, threads=request.threads)
+    return make(source, device=device, limits=limits, threads=request.threads)
 
 
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:

@@ -82,7 +82,7 @@ class Device(Protocol):
 
     def address(self, array: Array) -> int: ...
 
-    def upload(self, array: NDArray[Any]) -> Array: ...
+    def upload(self, array: NDArray[Any], arrived: Callable[[Array], None] | None = None) -> Array: ...
 
 
 class CopyingDevice(Device, Protocol):
@@ -293,17 +293,27 @@ class Cuda:
             free, _total = self.xp.cuda.runtime.memGetInfo()
             return int(free) + int(self._pool.free_bytes())
 
-    def upload(self, array: NDArray[Any]) -> Array:
+    def upload(self, array: NDArray[Any], arrived: Callable[[Array], None] | None = None) -> Array:
         """Copy an array, or a mapped file, to the device; it is there on return.
 
         From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
-        piece while earlier pieces are on their way.
+        piece while earlier pieces are on their way. They call ``arrived`` with every part of its elements, once, to
+        start work on what has come.
         """
         with self._current():
             if array.nbytes < DIRECT_BYTES:
-                return self.xp.array(array, order="C")
+                target = self.xp.array(array, order="C")
+                if arrived is not None:
+                    arrived(target.reshape(-1))
+                return target
             target = self.xp.empty(array.shape, array.dtype)
-            self._ring.send(np.ascontiguousarray(array), target)
+            flat, size = target.reshape(-1), array.itemsize
+
+            def start(begin: int, end: int) -> None:
+                with self._current():
+                    arrived(flat[begin // size : end // size])
+
+            self._ring.send(np.ascontiguousarray(array), target, None if arrived is None else start)
             return target
 
     def download(self, array: Array) -> NDArray[Any]:
@@ -423,6 +433,10 @@ class _CudaBus:
 
     def follow(self) -> None:
         self.stream.wait_event(self._cuda.get_current_stream().record())
+
+    def precede(self) -> None:
+        with self._cuda.Device(self._number):
+            self._cuda.get_current_stream().wait_event(self.stream.record())
 
     def send(self, buffer: Bytes, address: int) -> Stamp:
         return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)

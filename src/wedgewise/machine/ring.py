@@ -10,6 +10,7 @@ The buffers hold 64 MiB when all of them are in use; each is pinned at its first
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -25,11 +26,13 @@ from wedgewise.machine.streams import Moved, Stamp
 from wedgewise.machine.threads import run_tasks
 
 PIECE_BYTES, BUFFERS = 1 << 22, 16
+SECTION_PIECES = 16  # that are worked on together while later ones are on their way
 COPYING_THREADS = 8
 STAGING_THREADS = 4  # of each array, where several arrays are on their way at once
 DIRECT_BYTES = 1 << 20
 
 Bytes = NDArray[np.uint8]
+Arrived = Callable[[int, int], None]
 
 
 class Bus(Protocol):
@@ -43,6 +46,9 @@ class Bus(Protocol):
 
     def follow(self) -> None:
         """Let later copies wait for all that the calling thread has started on the device."""
+
+    def precede(self) -> None:
+        """Let what the calling thread starts on the device from now on wait for all copies so far."""
 
     def send(self, buffer: Bytes, address: int) -> Stamp:
         """Start a copy to the device; the point behind it."""
@@ -86,12 +92,17 @@ class Ring:
             with self._free_slot() as slot:
                 slot.buffer(self.bus, 0)
 
-    def send(self, source: NDArray[Any], target: Any) -> None:
+    def send(self, source: NDArray[Any], target: Any, arrived: Arrived | None = None) -> None:
         """Copy an array to one of as many bytes on the device; it is there on return.
 
-        Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards.
+        Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards. Threads call
+        ``arrived(begin, end)`` for ranges of bytes, each once: work that is started then waits for no other copies.
         """
-        self._in_pieces(self._send, _bytes(source), self.bus.address(target))
+        flat, address = _bytes(source), self.bus.address(target)
+        if arrived is None:
+            self._in_pieces(self._send, flat, address)
+        else:
+            self._in_pieces(_Sections(len(flat), self.bus, arrived).hearing(self._send), flat, address)
 
     def fetch(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array of the device to one of as many bytes; otherwise as `send`."""
@@ -167,6 +178,32 @@ class Ring:
             yield slot
         finally:
             self._slots.put(slot)
+
+
+class _Sections:
+    """Which ranges of an array are on their way with all of their pieces; work on them follows their copies."""
+
+    def __init__(self, size: int, bus: Bus, arrived: Arrived) -> None:
+        self._size, self._bus, self._arrived = size, bus, arrived
+        pieces = -(-size // PIECE_BYTES)
+        self._left = [min(SECTION_PIECES, pieces - first) for first in range(0, pieces, SECTION_PIECES)]
+        self._lock = threading.Lock()
+
+    def hearing(self, send: Callable[[Bytes, int, int], None]) -> Callable[[Bytes, int, int], None]:
+        """What sends a piece, and starts the work on a section behind its last one."""
+
+        def send_and_count(source: Bytes, address: int, piece: int) -> None:
+            send(source, address, piece)
+            section = piece // SECTION_PIECES
+            with self._lock:
+                self._left[section] -= 1
+                is_complete = self._left[section] == 0
+            if is_complete:
+                begin = section * SECTION_PIECES * PIECE_BYTES
+                self._bus.precede()
+                self._arrived(begin, min(begin + SECTION_PIECES * PIECE_BYTES, self._size))
+
+        return send_and_count
 
 
 class _PieceMemory(NamedTuple):

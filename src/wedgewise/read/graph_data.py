@@ -61,9 +61,15 @@ class GraphData:
         said = options if options.in_table is None or not is_table(self.source) else options.in_table
         return edges_from(self.source, self.weights, said.columns, said.labels)
 
-    def cleaned_on_device(self, *, is_requested: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
-        """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why."""
+    def cleaned_on_device(
+        self, *, is_requested: bool, is_counted: bool
+    ) -> tuple[DeviceForms | None, EdgeList, str | None]:
+        """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why.
+
+        Pairs that are to be counted are ranked instead, unless there are none or very many.
+        """
         from wedgewise.prepare.device_forms import DeviceForms
+        from wedgewise.prepare.ranked_arcs import MAX_PAIRS
 
         if not is_requested:
             edge_list = self.pairs()
@@ -76,7 +82,10 @@ class GraphData:
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:
-            forms.clean(edge_list, pairs, self.options.limits)
+            if is_counted and 0 < edge_list.pairs.shape[0] < MAX_PAIRS:
+                forms.rank(edge_list, pairs, self.options.limits, consume=not edge_list.lies_on_device)
+            else:
+                forms.clean(edge_list, pairs, self.options.limits)
         except DeviceMemoryError as error:
             return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.reason}"
         return forms, edge_list, None

@@ -9,6 +9,7 @@ from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry, unable
 from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.prepare.ranked_arcs import RAW_DEGREE
 from wedgewise.run.graph_memory import device_bytes, orient_bytes
 from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import Request
@@ -51,6 +52,8 @@ def engine_for(computes: str, algorithm: str = "auto") -> str:
 
 def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
+    if graph.is_ranked and device == "cuda" and is_ranked_there(request):
+        return RAW_DEGREE, "rank"
     algorithm = find(engine_for(computes, request.algorithm), device)
     order = request.order
     if order == "auto":
@@ -96,6 +99,12 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
 def choose_cleaning_device(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
     return "cuda" if _requested_device(request) == "cuda" else "auto"
+
+
+def is_ranked_there(request: Request) -> bool:
+    """Whether pairs become oriented rows at once: a count on the GPU by an algorithm that takes any order."""
+    is_free = (request.order, request.relabel) == ("auto", "auto") and request.algorithm in ("auto", ENGINE)
+    return request.question == "count" and is_free and _requested_device(request) == "cuda"
 
 
 def _requested_device(request: Request) -> str | None:
@@ -266,7 +275,7 @@ def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -
         (algorithm, answer.cost)
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
-        if order in algorithm.orders and relabel in algorithm.relabellings
+        if ("degree" if order == RAW_DEGREE else order) in algorithm.orders and relabel in algorithm.relabellings
         if (answer := algorithm.whole_on_device(computes)).cost is not None
     ]
     fitting = [
