@@ -80,7 +80,8 @@ class Graph:
     (3, 3, 1)
     """
 
-    _is_counted = False  # and nothing else is asked of it: see `GraphToCount`
+    _is_counted = False  # and nothing else is asked of it: see `wedgewise.answer.source.GraphToCount`
+    is_ranked = False  # whether it lies on the GPU in rows by raw degree
 
     def __init__(
         self,
@@ -115,9 +116,8 @@ class Graph:
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(
-                is_requested=device == "cuda", is_counted=self._is_counted
-            )
+            found = given.cleaned_on_device(is_requested=device == "cuda", is_counted=self._is_counted)
+            self._forms, edge_list, self.cleaning_note = found
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
@@ -134,6 +134,8 @@ class Graph:
                 self.attributes = edge_attributes(
                     edge_list, self._simple, directed=directed, threads=threads, combine=combine
                 )
+        else:
+            self.is_ranked = self._forms.is_ranked
         cleaned = self._simple if self._forms is None else self._forms.cleaned
         assert cleaned is not None
         self._n, self._m, self._cleaned = cleaned.n, cleaned.m, cleaned.report
@@ -364,11 +366,6 @@ class Graph:
             return self._forms
 
     @property
-    def is_ranked(self) -> bool:
-        """Whether it lies on the GPU in rows by raw degree."""
-        return self._forms is not None and self._forms.is_ranked
-
-    @property
     def device_seconds(self) -> float:
         """Seconds of copying and making what the graph holds on the GPU, since they were last taken."""
         return 0.0 if self._forms is None else self._forms.seconds
@@ -449,12 +446,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
-
-
-class GraphToCount(Graph):
-    """A graph for one count: on a GPU, pairs become oriented rows at once, and a simple graph only if asked for."""
-
-    _is_counted = True
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:

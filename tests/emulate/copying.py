@@ -49,8 +49,8 @@ class CopyingEmulator(EmulatedDevice):
     def upload(self, array: NDArray[Any], arrived: Callable[[Any], None] | None = None) -> Any:
         return _in_halves(array.copy(), arrived)
 
-    def download(self, array: Any) -> NDArray[Any]:
-        return np.array(array)
+    def download(self, array: Any, dtype: Any = None) -> NDArray[Any]:
+        return np.array(array, dtype)
 
     def arriving(self) -> Arriving:
         return Arriving(self.xp, Ring(LateBus()))
@@ -139,9 +139,9 @@ class EmulatedGpu(CopyingEmulator):
         self.check_taking(array.nbytes)
         return _in_halves(np.array(array, order="C").view(DeviceArray), arrived)
 
-    def download(self, array: Any) -> NDArray[Any]:
+    def download(self, array: Any, dtype: Any = None) -> NDArray[Any]:
         assert isinstance(array, DeviceArray)
-        return super().download(array)
+        return super().download(array, dtype)
 
     def check_taking(self, size: int) -> None:
         if self.depth == 0:

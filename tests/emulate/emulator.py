@@ -280,7 +280,7 @@ class EmulatedDevice:
         loaded = _load(self._build, stem, defines, self._kernels)
         values = _checked(loaded.kernels[kernel], arguments, dict(defines))
         addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
-        function = loaded.library[f"launch_{kernel}"]
+        function = getattr(loaded.library, f"launch_{kernel}")  # which the library keeps
         function.restype = ctypes.c_char_p
         shape = (ctypes.c_uint32(grid), ctypes.c_uint32(block), ctypes.c_uint64(shared_bytes))
         if failure := function(*shape, ctypes.c_uint32(cooperative), ctypes.byref(addresses)):

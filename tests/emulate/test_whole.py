@@ -231,8 +231,8 @@ def test_answers_are_verified_on_the_host(question: str, device: EmulatedGpu) ->
 def test_wrong_answers_do_not_pass(question: str, device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     download = device.download
 
-    def wrong(array: Any) -> Any:
-        copied = download(array)
+    def wrong(array: Any, dtype: Any = None) -> Any:
+        copied = download(array, dtype)
         if copied.dtype == np.uint64 and copied.shape == (2,):
             copied[0] += 1
         return copied

@@ -133,7 +133,8 @@ def test_small_arrays_go_directly(size: int, fake: FakeCupy, device: gpu.Cuda) -
     assert fake.calls == ["array", "asnumpy"]
 
 
-def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> None:
+def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring, "MIN_PIECE_BYTES", ring.PIECE_BYTES)
     there = device.upload(LARGE)
     assert there.dtype == LARGE.dtype
     assert fake.calls[:2] == ["empty", "copying follows"]
@@ -142,6 +143,21 @@ def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> N
     assert np.array_equal(device.download(there), LARGE)
     assert fake.calls[0] == "copying follows"
     assert (fake.calls.count("copy"), fake.calls[-1]) == (4, "copying synchronize")
+
+
+@pytest.mark.parametrize("size", [1000, len(LARGE)])
+def test_what_works_on_parts_of_an_array_follows_their_copies(
+    size: int, fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring, "SECTION_BYTES", ring.PIECE_BYTES)
+    arrived: list[Any] = []
+    there = device.upload(LARGE[:size].reshape(-1, 1), arrived.append)
+    assert there.shape == (size, 1)
+    assert np.array_equal(np.sort(np.concatenate([np.array(part) for part in arrived])), LARGE[:size])
+    assert all(part.ndim == 1 and np.shares_memory(part, there) for part in arrived)
+    sections = -(-LARGE[:size].nbytes // ring.PIECE_BYTES)
+    assert len(arrived) == sections
+    assert fake.calls.count("current follows") == (sections if size > 1000 else 0)
 
 
 def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from helpers.deferred_copies import LateBus
 from numpy.typing import NDArray
 
-from wedgewise.machine import ring
+from wedgewise.machine import hardware, ring
 from wedgewise.machine.ring import Ring
 
 PIECE, BUFFERS = 64, 3
@@ -45,6 +45,30 @@ def test_what_is_fetched_arrives(size: int) -> None:
     Ring(bus).fetch(source, target)
     assert np.array_equal(target, source)
     assert (bus.follows, bus.under_way, bus.copies) == (1, 0, -(-size // PIECE))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_section_is_heard_of_once_all_of_it_is_on_its_way(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring, "SECTION_BYTES", 2 * PIECE)
+    bus, source, target = LateBus(), some_bytes(size), np.zeros(size, np.uint8)
+    heard: dict[int, int] = {}
+
+    def arrived(begin: int, end: int) -> None:
+        assert np.array_equal(target[begin:end], source[begin:end])
+        heard[begin] = end
+
+    Ring(bus).send(source, target, arrived)
+    assert heard == {begin: min(begin + 2 * PIECE, size) for begin in range(0, size, 2 * PIECE)}
+
+
+def test_pieces_of_short_arrays_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring, "PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr(ring, "MIN_PIECE_BYTES", 64)
+    bus, source, target = LateBus(), some_bytes(1000), np.zeros(1000, np.uint8)
+    Ring(bus).send(source, target)
+    assert np.array_equal(target, source)
+    threads = hardware.usable_threads()
+    assert bus.copies == {1: 8, 4: 16}[threads]  # of 128 and of 64 bytes
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64, np.float64])

@@ -332,11 +332,14 @@ class FoundTruss:
     trussness   the largest truss number, 2 without edges   uint32[m], the truss number of each arc, at least 2
     k_truss     as asked for                                bool[m], whether each arc is in the k-truss
     max_truss   the largest with edges, 2 without any       bool[m], whether each arc is in that one
+
+    ``in_level[k]`` are the arcs of each truss number, where a device has counted them.
     """
 
     k: int
     filled: Any
     rounds: int
+    in_level: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

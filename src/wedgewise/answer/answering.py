@@ -21,6 +21,7 @@ from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.graph import Graph
+from wedgewise.machine import gpu
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.result import Result
@@ -48,7 +49,8 @@ def respond(request: Request, held: ExitStack) -> ResultWithRows:
         answer_writer(request.output)  # refuses a suffix without a format before anything is read
     source = open_source(request)
     if isinstance(source, Graph | GraphFile):
-        outcome = try_in_memory(request, source, lambda: _answer_graph(request, source, progress, clock))
+        with gpu.memory_of_an_answer():
+            outcome = try_in_memory(request, source, lambda: _answer_graph(request, source, progress, clock))
         return outcome if isinstance(outcome, ResultWithRows) else _from_disk(outcome, progress, held)
     from wedgewise.answer.disk import answer_store
 

@@ -31,7 +31,7 @@ from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.threads import run_tasks
+from wedgewise.machine.threads import run_chunks, run_tasks
 from wedgewise.prepare.sorting import sorted_keys
 from wedgewise.run.choose import check_memory
 from wedgewise.run.plan import Plan
@@ -218,7 +218,20 @@ def in_truss(context: AnswerContext) -> NDArray[np.bool_]:
 def truss(context: AnswerContext) -> Truss:
     """The truss that was found."""
     assert context.computed.k is not None
-    return Truss(context.computed.k, np.flatnonzero(in_truss(context)))
+    return Truss(context.computed.k, _numbers_of_true(in_truss(context), context.plan.threads))
+
+
+def _numbers_of_true(flags: NDArray[np.bool_], threads: int) -> NDArray[np.int64]:
+    """What `numpy.flatnonzero` finds, by threads."""
+    ends = np.cumsum([0, *run_chunks(lambda part: int(np.count_nonzero(flags[part])), len(flags), CHUNK, threads)])
+    numbers = np.empty(int(ends[-1]), np.int64)
+
+    def write(chunk: int, _worker: int) -> None:
+        begin = chunk * CHUNK
+        np.add(np.flatnonzero(flags[begin : begin + CHUNK]), begin, out=numbers[ends[chunk] : ends[chunk + 1]])
+
+    run_tasks(write, len(ends) - 1, threads)
+    return numbers
 
 
 def truss_levels(context: AnswerContext) -> tuple[TrussLevel, ...]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import Graph, GraphToCount
+from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
@@ -75,6 +75,12 @@ class GraphFile:
         from wedgewise.read import ReadOptions
 
         return ReadOptions(self.labels, self.columns, self.limits, threads)
+
+
+class GraphToCount(Graph):
+    """A graph for one count: on a GPU, pairs become oriented rows at once, and a simple graph only if asked for."""
+
+    _is_counted = True
 
 
 GraphSource = GraphFile | Graph

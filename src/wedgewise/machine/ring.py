@@ -5,7 +5,8 @@ than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: thre
 empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
 for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
 
-The buffers hold 64 MiB when all of them are in use; each is pinned at its first use, or by `Ring.pin`, and kept.
+The buffers hold 128 MiB when all of them are in use; each is pinned at its first use, or by `Ring.pin`, and kept.
+Pieces of short arrays are smaller, so that several threads copy these too.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from wedgewise.machine import hardware
 from wedgewise.machine.streams import Moved, Stamp
 from wedgewise.machine.threads import run_tasks
 
-PIECE_BYTES, BUFFERS = 1 << 22, 16
-SECTION_PIECES = 16  # that are worked on together while later ones are on their way
+PIECE_BYTES, BUFFERS = 1 << 23, 16
+MIN_PIECE_BYTES = 1 << 18
+PIECES_PER_THREAD = 4  # of smaller arrays
+SECTION_BYTES = 1 << 26  # whole pieces that are worked on together while later ones are on their way
 COPYING_THREADS = 8
 STAGING_THREADS = 4  # of each array, where several arrays are on their way at once
 DIRECT_BYTES = 1 << 20
@@ -99,19 +102,34 @@ class Ring:
         ``arrived(begin, end)`` for ranges of bytes, each once: work that is started then waits for no other copies.
         """
         flat, address = _bytes(source), self.bus.address(target)
-        if arrived is None:
-            self._in_pieces(self._send, flat, address)
-        else:
-            self._in_pieces(_Sections(len(flat), self.bus, arrived).hearing(self._send), flat, address)
+        sections = None if arrived is None else _Sections(len(flat), self.bus, arrived)
+
+        def copy(begin: int, end: int) -> None:
+            self._send(flat[begin:end], address + begin)
+            if sections is not None:
+                sections.count(begin, end)
+
+        self._in_pieces(copy, len(flat))
 
     def fetch(self, source: Any, target: NDArray[Any]) -> None:
-        """Copy an array of the device to one of as many bytes; otherwise as `send`."""
-        self._in_pieces(self._fetch, _bytes(target), self.bus.address(source))
+        """Copy an array of the device to one of as many elements, of any type; otherwise as `send`."""
+        dtype, flat, address = source.dtype, target.reshape(-1), self.bus.address(source)
 
-    def _in_pieces(self, copy: Callable[[Bytes, int, int], object], flat: Bytes, address: int) -> None:
+        def copy(begin: int, end: int) -> None:
+            part = flat[begin // dtype.itemsize : end // dtype.itemsize]
+            with self._free_slot() as slot:
+                buffer = slot.buffer(self.bus, end - begin)
+                self.bus.fetch(address + begin, buffer).synchronize()
+                part[:] = buffer.view(dtype)
+
+        self._in_pieces(copy, len(flat) * dtype.itemsize)
+
+    def _in_pieces(self, copy: Callable[[int, int], None], size: int) -> None:
+        """Call ``copy(begin, end)`` for every piece of so many bytes, from several threads."""
+        piece = _piece_bytes(size)
         self.bus.follow()
         try:
-            run_tasks(lambda piece, _: copy(flat, address, piece), _pieces(flat), _threads())
+            run_tasks(lambda at, _: copy(at * piece, min((at + 1) * piece, size)), -(-size // piece), _threads())
         finally:
             self.bus.wait()
 
@@ -122,8 +140,8 @@ class Ring:
         before.
         """
         flat, address = _bytes(source), self.bus.address(target)
-        for piece in range(_pieces(flat)):
-            self._send(flat, address, piece)
+        for begin in range(0, len(flat), PIECE_BYTES):
+            self._send(flat[begin : begin + PIECE_BYTES], address + begin)
 
     def stage_timed(
         self, sources: Sequence[NDArray[Any]], targets: Sequence[Any], stamp: Callable[[], Stamp]
@@ -154,21 +172,11 @@ class Ring:
                 slot.sent = self.bus.send(buffer[begin:end], address)
             return Moved(filled, before, stamp(), size)
 
-    def _send(self, source: Bytes, address: int, piece: int) -> None:
-        begin = piece * PIECE_BYTES
-        part = source[begin : begin + PIECE_BYTES]
+    def _send(self, piece: Bytes, address: int) -> None:
         with self._free_slot() as slot:
-            buffer = slot.buffer(self.bus, len(part))
-            buffer[:] = part
-            slot.sent = self.bus.send(buffer, address + begin)
-
-    def _fetch(self, target: Bytes, address: int, piece: int) -> None:
-        begin = piece * PIECE_BYTES
-        part = target[begin : begin + PIECE_BYTES]
-        with self._free_slot() as slot:
-            buffer = slot.buffer(self.bus, len(part))
-            self.bus.fetch(address + begin, buffer).synchronize()
-            part[:] = buffer
+            buffer = slot.buffer(self.bus, len(piece))
+            buffer[:] = piece
+            slot.sent = self.bus.send(buffer, address)
 
     @contextmanager
     def _free_slot(self) -> Iterator[_RingBuffer]:
@@ -181,29 +189,23 @@ class Ring:
 
 
 class _Sections:
-    """Which ranges of an array are on their way with all of their pieces; work on them follows their copies."""
+    """Which sections of an array are on their way with all of their bytes; work on them follows their copies."""
 
     def __init__(self, size: int, bus: Bus, arrived: Arrived) -> None:
-        self._size, self._bus, self._arrived = size, bus, arrived
-        pieces = -(-size // PIECE_BYTES)
-        self._left = [min(SECTION_PIECES, pieces - first) for first in range(0, pieces, SECTION_PIECES)]
+        self._bus, self._arrived = bus, arrived
+        self._ends = [min(begin + SECTION_BYTES, size) for begin in range(0, size, SECTION_BYTES)]
+        self._left = [end - number * SECTION_BYTES for number, end in enumerate(self._ends)]
         self._lock = threading.Lock()
 
-    def hearing(self, send: Callable[[Bytes, int, int], None]) -> Callable[[Bytes, int, int], None]:
-        """What sends a piece, and starts the work on a section behind its last one."""
-
-        def send_and_count(source: Bytes, address: int, piece: int) -> None:
-            send(source, address, piece)
-            section = piece // SECTION_PIECES
-            with self._lock:
-                self._left[section] -= 1
-                is_complete = self._left[section] == 0
-            if is_complete:
-                begin = section * SECTION_PIECES * PIECE_BYTES
-                self._bus.precede()
-                self._arrived(begin, min(begin + SECTION_PIECES * PIECE_BYTES, self._size))
-
-        return send_and_count
+    def count(self, begin: int, end: int) -> None:
+        """A range within one section is on its way; behind the last one, start the work on the section."""
+        section = begin // SECTION_BYTES
+        with self._lock:
+            self._left[section] -= end - begin
+            is_complete = self._left[section] == 0
+        if is_complete:
+            self._bus.precede()
+            self._arrived(section * SECTION_BYTES, self._ends[section])
 
 
 class _PieceMemory(NamedTuple):
@@ -321,8 +323,10 @@ def _stretches(parts: list[tuple[Bytes, int]]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _pieces(flat: Bytes) -> int:
-    return -(-len(flat) // PIECE_BYTES)
+def _piece_bytes(size: int) -> int:
+    """The bytes of a piece of an array: a power of two, so that sections hold whole pieces."""
+    of_each = max(MIN_PIECE_BYTES, size // (PIECES_PER_THREAD * _threads()))
+    return min(PIECE_BYTES, 1 << of_each.bit_length() - 1)
 
 
 def _threads() -> int:

@@ -172,9 +172,7 @@ class _Ranks(NamedTuple):
         if silent == 0:
             return cls(None, ranks, order)
         vertex_of_slot = xp.cumsum(occurs, dtype=xp.uint32) - xp.uint32(1)
-        return cls(
-            xp.flatnonzero(occurs).astype(xp.uint32), ranks - xp.uint32(silent), vertex_of_slot[order[silent:]]
-        )
+        return cls(xp.flatnonzero(occurs).astype(xp.uint32), ranks - xp.uint32(silent), vertex_of_slot[order[silent:]])
 
 
 def _sorted_keys(numbered: NumberedPairs, ranks: Array, device: Device, name: str, *, consume: bool) -> Array:

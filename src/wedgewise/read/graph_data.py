@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError
 from wedgewise.machine import gpu
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.read import ReadOptions, check_names, edges_of_file
+from wedgewise.read.objects.arrays import check_labels, edges_from_array
 from wedgewise.stages import EdgeList
 from wedgewise.stages.limits import available_bytes_for
 
@@ -33,9 +36,15 @@ class GraphData:
         """Whether the source is a path or a stream, whose pairs nobody else holds once they are read."""
         return isinstance(self.source, (str, PathLike)) or hasattr(self.source, "read")
 
-    def pairs(self, receiver: Arriving | None = None) -> EdgeList:
-        """The pairs as they came; those of a file also go to a receiver, while later ones are parsed."""
-        edge_list = self._read(receiver)
+    def pairs(self, receiver: Arriving | None = None, *, labels_checked_later: bool = False) -> EdgeList:
+        """The pairs as they came; those of a file also go to a receiver, while later ones are parsed.
+
+        With `labels_checked_later`, the labels of an array are not looked at.
+        """
+        if labels_checked_later and isinstance(self.source, np.ndarray):
+            edge_list = edges_from_array(self.source, labels_checked_later=True)
+        else:
+            edge_list = self._read(receiver)
         if self.n is None:
             return edge_list
         if edge_list.vertices is not None:
@@ -78,7 +87,14 @@ class GraphData:
         forms = DeviceForms(gpu.find_device(), None)
         pairs = None
         if is_requested:
-            edge_list, pairs = self._read_to_device(forms) if self.is_file else (self.pairs(), None)
+            edge_list, pairs = (
+                self._read_to_device(forms)
+                if self.is_file
+                else (
+                    self.pairs(labels_checked_later=True),
+                    None,
+                )
+            )
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:
@@ -86,7 +102,11 @@ class GraphData:
                 forms.rank(edge_list, pairs, self.options.limits, consume=not edge_list.lies_on_device)
             else:
                 forms.clean(edge_list, pairs, self.options.limits)
-        except DeviceMemoryError as error:
+        except (DeviceMemoryError, InputError) as error:
+            if isinstance(self.source, np.ndarray):
+                check_labels(edge_list.pairs, edge_list.origin.name)  # says better what is wrong, if they are
+            if isinstance(error, InputError):
+                raise
             return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.reason}"
         return forms, edge_list, None
 

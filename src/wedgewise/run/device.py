@@ -60,7 +60,7 @@ def execute_on_device(
             ordered[graph.vertex_of] = filled
         else:
             ordered = filled[forms.positions(graph)]
-        values = device.download(ordered.astype(device.xp.int64))
+        values = device.download(ordered, np.int64)
     return Execution(results, Work((), values), seconds)
 
 
@@ -80,7 +80,12 @@ def find_truss_on_device(
         device.synchronize()
         seconds = {"truss": time.perf_counter() - begin}
         ordered = found.filled if graph.follows_edges else found.filled[forms.positions(graph)]
-        return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
+        if plan.computes != "trussness":
+            return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
+        filled = device.download(ordered, np.int64)
+        ordered.sort()
+        up_to = device.xp.searchsorted(ordered, device.xp.arange(found.k + 2, dtype=ordered.dtype))
+        return FoundTruss(found.k, filled, found.rounds, np.diff(device.download(up_to))), seconds
 
 
 def launch_all(
