@@ -215,7 +215,7 @@ def test_what_was_cleaned_on_the_host_is_counted_there_if_that_fits(device: Emul
         assert "clean" not in result.seconds
 
 
-LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
+LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 31)
 
 
 def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:

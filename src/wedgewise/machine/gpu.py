@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
-from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Ring
+from wedgewise.machine.ring import DIRECT_BYTES, Arrived, Arriving, Ring
 from wedgewise.machine.streams import CudaBus, CudaStream, Sent, Stamp, StampTimer, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
@@ -327,14 +327,20 @@ class Cuda:
                     arrived(target.reshape(-1))
                 return target
             target = self.xp.empty(array.shape, array.dtype)
-            flat, size = target.reshape(-1), array.itemsize
-
-            def start(begin: int, end: int) -> None:
-                with self._current():
-                    arrived(flat[begin // size : end // size])
-
-            self._ring.send(np.ascontiguousarray(array), target, None if arrived is None else start)
+            self._ring.send(np.ascontiguousarray(array), target, self._by_elements(arrived, target))
             return target
+
+    def _by_elements(self, arrived: Callable[[Array], None] | None, target: Array) -> Arrived | None:
+        """What hears of ranges of bytes, from any thread, for what hears of parts of an array."""
+        if arrived is None:
+            return None
+        hear, flat, size = arrived, target.reshape(-1), target.dtype.itemsize
+
+        def start(begin: int, end: int) -> None:
+            with self._current():
+                hear(flat[begin // size : end // size])
+
+        return start
 
     def download(self, array: Array, dtype: Any = None) -> NDArray[Any]:
         """Copy an array to the host, from 1 MiB on through the ring, whose threads make it one of another type."""

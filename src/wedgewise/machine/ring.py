@@ -27,7 +27,7 @@ from wedgewise.machine.streams import Moved, Stamp
 from wedgewise.machine.threads import run_tasks
 
 PIECE_BYTES, BUFFERS = 1 << 23, 16
-MIN_PIECE_BYTES = 1 << 18
+MIN_PIECE_BYTES = 1 << 22
 PIECES_PER_THREAD = 4  # of smaller arrays
 SECTION_BYTES = 1 << 26  # whole pieces that are worked on together while later ones are on their way
 COPYING_THREADS = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -118,7 +118,7 @@ class DeviceForms:
 
     def to_host(self) -> SimpleGraph:
         """The simple graph of pairs that came here; made there where the device has too little memory for that."""
-        download = self.device.download
+        download: Callable[[Any], NDArray[Any]] = self.device.download
         try:
             simple = self.simple
         except DeviceMemoryError:

@@ -71,8 +71,9 @@ class RankedGraph:
     def downloaded(self, download: Callable[[Array], NDArray[Any]]) -> RankedGraph:
         """The same on the host."""
         graph, slots = self.oriented, None if self.slots is None else download(self.slots)
-        rows = {name: download(getattr(graph, name)) for name in ("offsets", "out_neighbours", "vertex_of")}
-        return replace(self, oriented=replace(graph, **rows), slots=slots)
+        offsets, heads, vertex_of = map(download, (graph.offsets, graph.out_neighbours, graph.vertex_of))
+        rows = replace(graph, offsets=offsets, out_neighbours=heads, vertex_of=vertex_of)
+        return replace(self, oriented=rows, slots=slots)
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -208,5 +209,5 @@ def _rows(keys: Array, vertex_of: Array, device: Device) -> tuple[DeviceGraph, i
 
 def _launch(device: Device, kernel: str, count: int, arguments: tuple[Any, ...], ids: Array) -> None:
     """A kernel over so many ends or pairs, compiled for ids of this width."""
-    grid = min(-(-count // BLOCK), BLOCKS_PER_SM * device.sms)
+    grid = max(1, min(-(-count // BLOCK), BLOCKS_PER_SM * device.sms))
     device.launch(STEM, kernel, grid, BLOCK, arguments, defines=(("ID_BITS", 8 * int(ids.dtype.itemsize)),))

@@ -28,7 +28,6 @@ COMPILED_SECONDS_PER_WEDGE = 1e-9
 ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
 BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
-AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
 BATCHES, MAX_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {  # in counts
     "count": 1,
@@ -269,7 +268,7 @@ def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
 
 
 def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -> tuple[Algorithm, list[str]]:
-    """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
+    """The one that is done first: prepared, and its kernels run."""
     shape, order, relabel = oriented_shape
     able = [
         (algorithm, answer.cost)
@@ -285,13 +284,10 @@ def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -
     ]
     if not fitting:
         return find(engine_for(computes), "cuda"), ["the engine of the GPU"]
-    fastest = min(cost.of_kernels(shape) for _, cost in fitting)
-    as_good = [
-        (cost.of_preparing(shape), algorithm.name, algorithm)
-        for algorithm, cost in fitting
-        if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
+    seconds = [
+        (cost.of_preparing(shape) + cost.of_kernels(shape), algorithm.name, algorithm) for algorithm, cost in fitting
     ]
-    return min(as_good)[2], ["by the cost model: no other has much faster kernels, and this one is prepared soonest"]
+    return min(seconds)[2], ["by the cost model: no other is prepared and has counted before it"]
 
 
 def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:

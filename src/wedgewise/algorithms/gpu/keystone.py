@@ -50,10 +50,9 @@ MAX_NEAR_HUBS = (1 << 14) - 1  # with the same spare id, a table of 64 KiB: two 
 FEW_NEAR_HUBS = (1 << 12) - 1
 MANY_ARCS = 1 << 21  # from here on, large tables pay
 MAX_ARCS = 1 << 32
-PREPARING_BLOCK = 256
-PREPARING_BLOCKS_PER_SM = 16
-PLACING_BLOCK, ARCS_PER_THREAD, PLACING_BLOCKS_PER_SM = 512, 4, 4  # as in keystone_prepare.cu, as is CHUNK
-CHUNK = 32
+MAX_LOADS = (1 << 32) - 1
+PREPARING, PLACING = (256, 8), (512, 4)  # threads of a block, and blocks of each multiprocessor at most
+ARCS_PER_THREAD, CHUNK = 2, 32  # as in keystone_prepare.cu
 BLOCKS_PER_SM = 32
 RESERVED_SHARED_BYTES = 1024  # of every block, by the system
 FAR_BLOCK, LARGE_FAR_BLOCK = 64, 128  # threads that share a bitmap
@@ -137,9 +136,9 @@ def for_each(
     device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...], shared_bytes: int = 0
 ) -> None:
     """A preparing kernel over so many rows, arcs, units or items."""
-    grid = grid_for(count, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
-    defines = (offset_bits(graph.offsets),)
-    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, shared_bytes=shared_bytes, defines=defines)
+    block, blocks_per_sm = PLACING if kernel == "place_near" else PREPARING
+    grid, defines = grid_for(count, block, blocks_per_sm, device), (offset_bits(graph.offsets),)
+    device.launch(PREPARING_STEM, kernel, grid, block, arguments, shared_bytes=shared_bytes, defines=defines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +153,19 @@ class Tables:
 
     @classmethod
     def of(
-        cls, graph: DeviceGraph, hubs: HubsOnDevice, loads: Array, items: Array, least: int, device: Device
+        cls, graph: DeviceGraph, pivot_items: Array, items_of_group: Array, least_loads: int, device: Device
     ) -> Tables:
-        xp, units = device.xp, np.uint32(hubs.units)
-        has_table, flags = xp.empty(hubs.units, xp.uint8), xp.empty(hubs.units, xp.uint32)
-        chosen = (loads, np.uint64(least), np.uint32(hubs.first_near), units, items, has_table, flags)
-        for_each(device, graph, "choose_tables", hubs.units, chosen)
+        """Of the pivots below the groups those with enough loads, and all groups."""
+        xp, far = device.xp, len(pivot_items)
+        count = far + len(items_of_group)
+        has_table, flags, items = xp.empty(count, xp.uint8), xp.empty(count, xp.uint32), xp.empty(count, xp.uint32)
+        sizes = np.uint32(min(least_loads, MAX_LOADS)), np.uint32(far), np.uint32(count)
+        chosen = pivot_items, items_of_group, *sizes, has_table, flags, items
+        for_each(device, graph, "choose_tables", count, chosen)
         before, items_before = (sums_before(counts, xp, xp.uint32) for counts in (flags, items))
-        listed, ends = xp.empty(hubs.units, xp.uint32), xp.empty(hubs.units, xp.uint32)
-        for_each(device, graph, "list_tables", hubs.units, (has_table, before, items_before, units, listed, ends))
-        return cls(has_table, listed, ends, before, items_before)
+        units, ends = flags, items  # whose memory serves again
+        for_each(device, graph, "list_tables", count, (has_table, before, items_before, sizes[2], units, ends))
+        return cls(has_table, units, ends, before, items_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +186,14 @@ class Pivoting:
     def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Pivoting:
         xp, hubs = device.xp, HubsOnDevice.choose(graph, knobs, device.shared_bytes)
         split = Split.of(graph, hubs, device)
-        loads, items = xp.zeros(hubs.first_near, xp.uint64), xp.zeros(hubs.units, xp.uint32)
+        pivot_items, items_of_group = xp.zeros(hubs.first_near, xp.uint64), xp.zeros(hubs.groups, xp.uint32)
         unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
         searchable = xp.zeros(1, xp.uint64)
-        groups, arc_units = np.uint32(hubs.groups), np.uint32(len(unit_arcs))
-        sums = split.near_ids, split.hub_ids, loads, items, groups, unit_arcs, arc_units, searchable
-        measured = (*split.arguments, np.uint64(graph.m), *sums)
+        ids, sums = (split.near_ids, split.hub_ids), (pivot_items, items_of_group, np.uint32(hubs.groups))
+        arcs = unit_arcs, np.uint32(len(unit_arcs)), searchable
+        measured = (*split.arguments, np.uint64(graph.m), *ids, *sums, *arcs)
         for_each(device, graph, "measure_arcs", graph.m, measured, shared_bytes=4 * hubs.groups)
-        tables = Tables.of(graph, hubs, loads, items, _least_far_loads(graph, knobs), device)
+        tables = Tables.of(graph, pivot_items, items_of_group, _least_far_loads(graph, knobs), device)
         return cls(graph, hubs, knobs, device, found, split, unit_arcs, searchable, tables)
 
     def batch_bounds(self, batches: int) -> list[int]:
@@ -210,32 +212,27 @@ class Pivoting:
         return (*self._near_launches(placed), *self._far_launches(placed))
 
     def _place(self, first_unit: int, end_unit: int) -> BatchItems:
-        xp, device, tables = self.device.xp, self.device, self.tables
+        xp, device, graph, tables = self.device.xp, self.device, self.graph, self.tables
         far_end = max(first_unit, min(self.hubs.first_near, end_unit))
         units = xp.asarray([first_unit, far_end, end_unit], np.uint32)
         first_table, far_tables_end, _ = tables.before[units].tolist()
         first_item, far_items_end, end_item = tables.items_before[units].tolist()
-        most_searches = self._most_searches(first_unit, far_end)
-        items, searches = xp.empty((end_item - first_item, 4), xp.uint32), self._no_searches(most_searches)
+        items = xp.empty((end_item - first_item, 4), xp.uint32)
+        searches = xp.empty((self._most_searches(first_unit, far_end), 4), graph.offsets.dtype)
         totals, next_item = xp.zeros(3, xp.uint64), tables.items_before[first_unit:end_unit] - xp.uint32(first_item)
-        ranged = np.uint64(self.graph.m), np.uint32(first_unit), np.uint32(end_unit), tables.has_table, tables.before
-        placed = next_item, items, np.uint32(self.hubs.groups), searches, totals[2:]
-        grid = grid_for(-(-self.graph.m // ARCS_PER_THREAD), PLACING_BLOCK, PLACING_BLOCKS_PER_SM, device)
-        device.launch(
-            PREPARING_STEM,
-            "place_arcs",
-            grid,
-            PLACING_BLOCK,
-            (*self.split.arguments, *ranged, *placed),
-            shared_bytes=4 * self.hubs.groups,
-            defines=(offset_bits(self.graph.offsets),),
-        )
+        units_taken = np.uint64(graph.m), np.uint32(first_unit), np.uint32(end_unit)
+        placed = (*self.split.arguments, *units_taken, tables.has_table, tables.before, next_item, items)
+        if far_end > first_unit:
+            for_each(device, graph, "place_far", graph.m, (*placed, searches, totals[2:]))
+        if end_unit > far_end:
+            count, groups = -(-graph.m // ARCS_PER_THREAD), self.hubs.groups
+            for_each(device, graph, "place_near", count, (*placed, np.uint32(groups)), shared_bytes=4 * groups)
         far_items = far_items_end - first_item
         costs = xp.empty(-(-(len(items) - far_items) // CHUNK), xp.uint64)
         table_cost = np.uint32(GROUP_COST)
         if len(items) > 0:
             counted = (items, np.uint32(far_items), np.uint32(len(items)), table_cost, costs, totals)
-            for_each(device, self.graph, "add_costs", len(items) + CHUNK, counted)
+            for_each(device, graph, "add_costs", len(items) + CHUNK, counted)
         near_cost, far_cost, search_count = totals.tolist()
         ends = tables.ends if first_item == 0 else tables.ends - xp.uint32(first_item)
         return BatchItems(
@@ -248,9 +245,6 @@ class Pivoting:
             return 0
         arcs = self.unit_arcs[first_unit:far_end] if len(self.unit_arcs) > 0 else self.searchable
         return int(arcs.sum(dtype=self.device.xp.uint64))
-
-    def _no_searches(self, most: int) -> Array:
-        return self.device.xp.empty((most, 4), self.graph.offsets.dtype)
 
     def _near_launches(self, placed: BatchItems) -> Iterator[Launch]:
         """Blocks that search, and take the items of groups, of about equal cost."""
@@ -360,7 +354,7 @@ ALGORITHM = Algorithm(
     device="cuda",
     unit="graph",
     answers={
-        "count": DeviceAnswer(prepare, bytes_needed, Cost(2.39e-5, 1.4e-11, 4.0e-13, 2e-3, 2.2e-10)),
+        "count": DeviceAnswer(prepare, bytes_needed, Cost(2.39e-5, 1.4e-11, 4.0e-13, 1.5e-3, 7e-11)),
         "triangles": DeviceAnswer(
             answers.prepare_triangles, answers.triangles_bytes, Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
         ),

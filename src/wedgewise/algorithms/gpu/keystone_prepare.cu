@@ -2,15 +2,17 @@
 //   the searches that keystone.cu goes through, each in its place: nothing is sorted.
 // Paper: ours.
 // Who does what: a thread per row, per arc or per unit; a warp per CHUNK items; a block places the items of a tile of arcs
-//   side by side in each group.
+//   side by side in each group. Blocks go through the arcs together, so that items of one table are about in the order of
+//   their tails: neighbours then have rows of about the same length.
 // Input: ids by rank, the tail of every arc. Output: see keystone.py. Memory: what the host passes.
 #include "common/keystone.cuh"
 #include "common/reduce.cuh"
 #include "common/search.cuh"
 
 #define PLACING_BLOCK 512u
-#define ARCS_PER_THREAD 4u
+#define ARCS_PER_THREAD 2u
 #define CHUNK WARP  // items whose cost is added up
+#define ITEM (u64(1) << 32)
 
 // Where each row's hubs begin, and how many loads of 8 ids they take.
 extern "C" __global__ void split_rows(const offset_t* offsets, const u32* heads, u32 n, u32 first_near, u32 first_hub,
@@ -58,12 +60,13 @@ __device__ __forceinline__ void pad(u16* ids, u64 first, u64 count, u32 id) {
     for (u64 at = count; at % IDS_PER_LOAD != 0; ++at) ids[first + at] = u16(id);
 }
 
-// Copies the ids of hubs. Counts the items of every unit as if it had a table, adds up the loads of far pivots, counts in
-// far_arcs[0] the arcs that may be searched, and the arcs of units unless there are none to fill.
+// Copies the ids of hubs. Counts the items of every group; of far pivots as if they had tables, ITEM each, and their loads
+// on top: all rows together have fewer than 2^32. Counts in far_arcs[0] the arcs that may be searched, and the arcs of
+// units unless there are none to fill.
 extern "C" __global__ void measure_arcs(const offset_t* offsets, const u32* heads, const u32* tails,
                                         const offset_t* near_begin, const offset_t* hubs_begin, const u32* near_start,
                                         const u32* hub_start, u32 n, u32 first_near, u32 first_hub, u64 m,
-                                        u16* near_ids, u16* hub_ids, u64* pivot_loads, u32* unit_items, u32 groups,
+                                        u16* near_ids, u16* hub_ids, u64* pivot_items, u32* items_of_group, u32 groups,
                                         u32* unit_arcs, u32 units, u64* far_arcs) {
     DYNAMIC_SHARED(u32, group_items);
     const Hubs hubs = {n, first_near, first_hub};
@@ -86,8 +89,7 @@ extern "C" __global__ void measure_arcs(const offset_t* offsets, const u32* head
         const uint4 item = item_at(g, offset_t(arc));
         if (item.x < item.y) {
             if (b < first_near) {
-                atomicAdd(pivot_loads + b, u64(item.y - item.x));
-                atomicAdd(unit_items + b, 1u);
+                atomicAdd(pivot_items + b, ITEM + (item.y - item.x));
             } else {
                 atomicAdd(group_items + (unit_of(hubs, b) - first_near), 1u);
             }
@@ -97,18 +99,18 @@ extern "C" __global__ void measure_arcs(const offset_t* offsets, const u32* head
     }
     __syncthreads();
     for (u32 group = threadIdx.x; group < groups; group += blockDim.x)
-        if (group_items[group] > 0) atomicAdd(unit_items + first_near + group, group_items[group]);
+        if (group_items[group] > 0) atomicAdd(items_of_group + group, group_items[group]);
     add_found(far_arcs, searchable);
 }
 
 // Groups have a table, and pivots of at least so many loads; units without one have no items.
-extern "C" __global__ void choose_tables(const u64* pivot_loads, u64 least_loads, u32 first_near, u32 units,
-                                         u32* unit_items, u8* has_table, u32* tables) {
+extern "C" __global__ void choose_tables(const u64* pivot_items, const u32* items_of_group, u32 least_loads, u32 first_near,
+                                         u32 units, u8* has_table, u32* tables, u32* unit_items) {
     for (u32 unit = blockIdx.x * blockDim.x + threadIdx.x; unit < units; unit += gridDim.x * blockDim.x) {
-        const bool has = unit >= first_near || pivot_loads[unit] >= least_loads;
+        const bool has = unit >= first_near || u32(pivot_items[unit]) >= least_loads;
         has_table[unit] = has;
         tables[unit] = has;
-        if (!has) unit_items[unit] = 0;
+        unit_items[unit] = unit >= first_near ? items_of_group[unit - first_near] : has ? u32(pivot_items[unit] / ITEM) : 0;
     }
 }
 
@@ -140,73 +142,81 @@ struct Range {
     const u8* has_table;
 };
 
-struct Found {
-    u32 unit;
-    uint4 item;
-    Search search;
-    u32 item_place, search_place;
+__device__ __forceinline__ bool is_in(Range range, u32 unit) { return unit >= range.first_unit && unit < range.end_unit; }
 
-    __device__ __forceinline__ bool has_item() const { return item.x < item.y; }
-    __device__ __forceinline__ bool has_search() const { return search.keys_begin < search.keys_end; }
-};
-
-// What an arc whose unit is in a range makes: an item, a search, both or neither.
-__device__ __forceinline__ Found look_at(Split g, Range range, u64 arc, u64 m) {
-    Found found = {0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0};
-    if (arc >= m) return found;
-    found.unit = unit_of(g.hubs, g.heads[arc]);
-    if (found.unit < range.first_unit || found.unit >= range.end_unit) return found;
-    const bool has_table = range.has_table[found.unit];
-    if (has_table) found.item = item_at(g, offset_t(arc));
-    found.search = search_at(g, offset_t(arc), has_table);
-    return found;
-}
-
-// Writes the items and the searches of units in [first_unit, end_unit). next_item says for each of these where its next
-// item goes, searches[0] how many searches there are. A block finds the items of a tile, then takes places for them.
+// Writes the items of groups in [first_unit, end_unit). next_item says for each unit of the range where its next item
+// goes. A block counts the items of a tile for each group, then takes places for them side by side.
 extern "C" __global__ void __launch_bounds__(PLACING_BLOCK)
-    place_arcs(const offset_t* offsets, const u32* heads, const u32* tails, const offset_t* near_begin,
+    place_near(const offset_t* offsets, const u32* heads, const u32* tails, const offset_t* near_begin,
                const offset_t* hubs_begin, const u32* near_start, const u32* hub_start, u32 n, u32 first_near,
                u32 first_hub, u64 m, u32 first_unit, u32 end_unit, const u8* has_table, const u32* table_of,
-               u32* next_item, uint4* items, u32 groups, offset_t* search_list, u64* searches) {
+               u32* next_item, uint4* items, u32 groups) {
     DYNAMIC_SHARED(u32, group_items);  // of the tile; then where they begin
-    __shared__ u32 tile_searches;
-    __shared__ u64 first_search;
     const Hubs hubs = {n, first_near, first_hub};
     const Split g = {offsets, heads, tails, near_begin, hubs_begin, near_start, hub_start, hubs};
     const Range range = {first_unit, end_unit, has_table};
     const u64 tile = u64(blockDim.x) * ARCS_PER_THREAD;
     for (u64 first = blockIdx.x * tile; first < m; first += gridDim.x * tile) {
         for (u32 group = threadIdx.x; group < groups; group += blockDim.x) group_items[group] = 0;
-        if (threadIdx.x == 0) tile_searches = 0;
         __syncthreads();
-        Found found[ARCS_PER_THREAD];
+        uint4 found[ARCS_PER_THREAD];
+        u32 units[ARCS_PER_THREAD], places[ARCS_PER_THREAD];
 #pragma unroll
         for (u32 k = 0; k < ARCS_PER_THREAD; ++k) {
-            found[k] = look_at(g, range, first + k * blockDim.x + threadIdx.x, m);
-            if (found[k].has_item())
-                found[k].item_place = found[k].unit < first_near ? atomicAdd(next_item + (found[k].unit - first_unit), 1u)
-                                                                 : atomicAdd(group_items + (found[k].unit - first_near), 1u);
-            if (found[k].has_search()) found[k].search_place = atomicAdd(&tile_searches, 1u);
+            const u64 arc = first + k * blockDim.x + threadIdx.x;
+            found[k] = make_uint4(0, 0, 0, 0);
+            units[k] = places[k] = 0;
+            if (arc >= m || heads[arc] < first_near) continue;
+            units[k] = unit_of(hubs, heads[arc]);
+            if (is_in(range, units[k])) found[k] = item_at(g, offset_t(arc));
+            if (found[k].x < found[k].y) places[k] = atomicAdd(group_items + (units[k] - first_near), 1u);
         }
         __syncthreads();
         for (u32 group = threadIdx.x; group < groups; group += blockDim.x)
             if (group_items[group] > 0)
                 group_items[group] = atomicAdd(next_item + (first_near + group - first_unit), group_items[group]);
-        if (threadIdx.x == 0) first_search = tile_searches > 0 ? atomicAdd(searches, u64(tile_searches)) : 0;
         __syncthreads();
 #pragma unroll
         for (u32 k = 0; k < ARCS_PER_THREAD; ++k) {
-            if (found[k].has_item()) {
-                uint4 item = found[k].item;
-                item.w = table_of[found[k].unit];
-                const bool is_far = found[k].unit < first_near;
-                items[found[k].item_place + (is_far ? 0 : group_items[found[k].unit - first_near])] = item;
-            }
-            if (found[k].has_search())
-                reinterpret_cast<Search*>(search_list)[first_search + found[k].search_place] = found[k].search;
+            if (found[k].x == found[k].y) continue;
+            found[k].w = table_of[units[k]];
+            items[group_items[units[k] - first_near] + places[k]] = found[k];
         }
         __syncthreads();  // nobody clears what others still read
+    }
+}
+
+// Writes the items and the searches of single pivots in [first_unit, end_unit); searches[0] counts these.
+extern "C" __global__ void place_far(const offset_t* offsets, const u32* heads, const u32* tails,
+                                     const offset_t* near_begin, const offset_t* hubs_begin, const u32* near_start,
+                                     const u32* hub_start, u32 n, u32 first_near, u32 first_hub, u64 m, u32 first_unit,
+                                     u32 end_unit, const u8* has_table, const u32* table_of, u32* next_item,
+                                     uint4* items, offset_t* search_list, u64* searches) {
+    __shared__ u32 taken;
+    __shared__ u64 first_search;
+    const Hubs hubs = {n, first_near, first_hub};
+    const Split g = {offsets, heads, tails, near_begin, hubs_begin, near_start, hub_start, hubs};
+    const Range range = {first_unit, end_unit, has_table};
+    for (u64 first = u64(blockIdx.x) * blockDim.x; first < m; first += u64(gridDim.x) * blockDim.x) {
+        if (threadIdx.x == 0) taken = 0;
+        __syncthreads();
+        const u64 arc = first + threadIdx.x;
+        Search search = {0, 0, 0, 0};
+        if (arc < m && heads[arc] < first_near && is_in(range, heads[arc])) {
+            const u32 b = heads[arc];
+            uint4 item = item_at(g, offset_t(arc));
+            if (has_table[b] && item.x < item.y) {
+                item.w = table_of[b];
+                items[atomicAdd(next_item + (b - first_unit), 1u)] = item;
+            }
+            search = search_at(g, offset_t(arc), has_table[b]);
+        }
+        const bool has_search = search.keys_begin < search.keys_end;
+        const u32 place = has_search ? atomicAdd(&taken, 1u) : 0;
+        __syncthreads();
+        if (threadIdx.x == 0 && taken > 0) first_search = atomicAdd(searches, u64(taken));
+        __syncthreads();  // and nobody clears what was taken before it is read
+        if (has_search) reinterpret_cast<Search*>(search_list)[first_search + place] = search;
     }
 }
 
