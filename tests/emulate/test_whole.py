@@ -19,7 +19,9 @@ from emulate.copying import DeviceArray, EmulatedGpu, LyingThere, install
 from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import EmulationError
 from wedgewise import generate
+from wedgewise.answer.source import GraphToCount
 from wedgewise.errors import InputError
+from wedgewise.run import choose
 from wedgewise.write import edges as write
 
 pytestmark = needs_compiler
@@ -175,6 +177,38 @@ def test_orders_and_relabellings(algorithm: str, device: EmulatedGpu) -> None:
             result = ww.run("count", graph, device="cuda", algorithm=algorithm, order=order, relabel=relabel)
             assert (result.answer, result.algorithm, result.device) == (expected, algorithm, "cuda")
             assert (result.plan.order, result.plan.relabel) == (order, relabel)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [name for name, record in RECORDS.items() if record.whole_on_device("count").cost is not None]
+)
+def test_pairs_are_counted_in_the_order_of_raw_degrees(
+    algorithm: str, device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "_choose_on_device", lambda *_: (RECORDS[algorithm], ["led to it"]))
+    result = ww.run("count", DIRTY, device="cuda")
+    assert (result.answer, result.algorithm, result.plan.order) == (ww.count(DIRTY), algorithm, "raw-degree")
+    assert result.cleaned == ww.Graph(DIRTY).cleaned
+
+
+def test_what_a_count_of_pairs_made_is_a_whole_graph_when_it_is_asked(device: EmulatedGpu) -> None:
+    for spread in (1, 3, 10**15):
+        pairs = DIRTY * spread
+        there, here = GraphToCount(pairs, device="cuda"), ww.Graph(pairs, device="cpu")
+        assert there.is_ranked
+        held = there.device_nbytes
+        of_labels = {1: 0, 3: 4, 10**15: 8}[spread] * there.n
+        assert held == 4 * there.m + 4 * (there.n + 1) + 4 * there.n + of_labels
+        assert (there.n, there.m, there.cleaned) == (here.n, here.m, here.cleaned)
+        assert ww.count(there, device="cuda") == ww.count(here)
+        assert there.device_nbytes == held
+        assert (there.paths, there.degrees.tolist()) == (here.paths, here.degrees.tolist())
+        assert there.device_nbytes == held + 8 * there.m + 4 * there.n
+        assert_same(there.edges, here.edges)
+        assert_same(np.asarray(there.labels), np.asarray(here.labels))
+        there.release()
+        assert ww.count(there, device="cuda") == ww.count(here)
+        assert_same(ww.run("triangles", there, device="cuda").answer, on_cpu("triangles", here))
 
 
 @pytest.mark.parametrize("order", RECORDS["keystone"].orders)

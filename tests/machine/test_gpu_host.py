@@ -135,6 +135,9 @@ def test_small_arrays_go_directly(size: int, fake: FakeCupy, device: gpu.Cuda) -
 
 def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ring, "MIN_PIECE_BYTES", ring.PIECE_BYTES)
+    device.get_ready(())
+    assert fake.calls == ["pin"] * ring.BUFFERS
+    fake.calls.clear()
     there = device.upload(LARGE)
     assert there.dtype == LARGE.dtype
     assert fake.calls[:2] == ["empty", "copying follows"]

@@ -86,8 +86,8 @@ def test_buffers_are_pinned_when_needed_and_kept() -> None:
     bus = LateBus()
     reused = Ring(bus)
     assert bus.pinned == []
-    reused.send(some_bytes(PIECE), np.zeros(PIECE, np.uint8))
-    assert bus.pinned == [PIECE]
+    reused.send(some_bytes(1), np.zeros(1, np.uint8))
+    assert bus.pinned == [PIECE] * BUFFERS  # at once: later arrays do not wait for that
     for size in SIZES:
         reused.send(some_bytes(size), np.zeros(size, np.uint8))
         reused.fetch(some_bytes(size), np.zeros(size, np.uint8))

@@ -5,7 +5,7 @@ than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: thre
 empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
 for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
 
-The buffers hold 128 MiB when all of them are in use; each is pinned at its first use, or by `Ring.pin`, and kept.
+The buffers hold 128 MiB; all of them are pinned for the first array, or by `Ring.pin`, and kept.
 Pieces of short arrays are smaller, so that several threads copy these too.
 """
 
@@ -85,15 +85,19 @@ class Ring:
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
+        self._is_pinned = False
         self._slots: SimpleQueue[_RingBuffer] = SimpleQueue()
         for _ in range(BUFFERS):
             self._slots.put(_RingBuffer())
 
     def pin(self) -> None:
-        """Pin all buffers now, which takes about as long as copying them ten times."""
+        """Pin all buffers, which takes about as long as copying them ten times; the next ones would wait for it."""
+        if self._is_pinned:
+            return
         for _ in range(BUFFERS):  # one at a time: another thread may do the same
             with self._free_slot() as slot:
                 slot.buffer(self.bus, 0)
+        self._is_pinned = True
 
     def send(self, source: NDArray[Any], target: Any, arrived: Arrived | None = None) -> None:
         """Copy an array to one of as many bytes on the device; it is there on return.
@@ -127,6 +131,7 @@ class Ring:
     def _in_pieces(self, copy: Callable[[int, int], None], size: int) -> None:
         """Call ``copy(begin, end)`` for every piece of so many bytes, from several threads."""
         piece = _piece_bytes(size)
+        self.pin()
         self.bus.follow()
         try:
             run_tasks(lambda at, _: copy(at * piece, min((at + 1) * piece, size)), -(-size // piece), _threads())

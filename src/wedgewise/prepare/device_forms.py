@@ -87,7 +87,7 @@ class DeviceForms:
     def simple(self) -> DeviceSimpleGraph | None:
         """The simple graph of pairs that came here; of ranked ones it is made at the first call."""
         if self._simple is None and self._ranked is not None:
-            self._check(simple_device_bytes(self._ranked.n, self._ranked.m))
+            self._check(simple_device_bytes(self._ranked.slot_count, self._ranked.m))
             with self.stage("clean"):
                 self._simple = self._ranked.simple(self.device.xp)
         return self._simple
@@ -158,19 +158,19 @@ class DeviceForms:
         arrays = [
             array for form in self._oriented.values() for array in (form.offsets, form.out_neighbours, form.vertex_of)
         ]
-        if self._ranked is not None:
-            arrays += self._ranked.arrays
         if self._simple is not None:
             arrays += [self._simple.slot_keys, self._simple.degrees]
-            arrays += [] if self._simple.slots is None else [self._simple.slots]
-            arrays += [self._simple.labels] if lies_on_device(self._simple.labels) else []
+        if self._ranked is not None:
+            rows = self._ranked.oriented
+            arrays += [rows.offsets, rows.out_neighbours, rows.vertex_of]
+        if (cleaned := self.cleaned) is not None:
+            arrays += [] if cleaned.slots is None else [cleaned.slots]
+            arrays += [cleaned.labels] if lies_on_device(cleaned.labels) else []
         return sum(int(array.nbytes) for array in (*arrays, *self._positions.values()))
 
     def release(self) -> None:
         """Give back what can be prepared again, to others too."""
         with self.device.memory():
-            if self._simple is not None:
-                self._ranked = None
             self._oriented.clear()
             self._positions.clear()
 

@@ -163,7 +163,7 @@ def peeling_rounds_by_arrays(graph: AnySimple, xp: Any = np) -> Array:
             continue
         rounds[going], gone[going] = number, True
         for row_part in _rows_of(going, offsets, neighbours, xp):
-            remaining -= occurrences(row_part, graph.n, xp)
+            remaining -= _occurrences(row_part, graph.n, xp)
         left, number = left - len(going), number + 1
     return rounds
 
@@ -189,14 +189,14 @@ def _rows_of(vertices: Array, offsets: Array, neighbours: Array, xp: Any) -> Ite
         yield neighbours[positions + shift[xp.searchsorted(ends, positions, side="right")]]
 
 
-def occurrences(ids: Array, n: int, xp: Any) -> Array:
+def _occurrences(ids: Array, n: int, xp: Any) -> Array:
     """How often each id below n occurs."""
     counted = xp.bincount(ids, minlength=n) if len(ids) else xp.zeros(n, xp.int64)  # CuPy refuses to count nothing
     return counted.astype(xp.uint32)
 
 
 def _by_indegree(graph: AnyOriented, xp: Any) -> Array:
-    return ascending_by(~occurrences(graph.out_neighbours, graph.n, xp), xp)
+    return ascending_by(~_occurrences(graph.out_neighbours, graph.n, xp), xp)
 
 
 def _by_collective(graph: AnyOriented, xp: Any) -> Array:

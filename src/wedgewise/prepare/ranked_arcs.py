@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.prepare.clean import NumberedPairs, number_on_device, report_of, unsigned
-from wedgewise.prepare.clean_arrays import SORTED_KEY_BYTES, parts, temporary_bytes
-from wedgewise.prepare.orient_arrays import ascending_by, count_wedges, inverse, occurrences, pack, tails_of_rows
+from wedgewise.prepare.clean_arrays import SORTED_KEY_BYTES, parts, run_lengths, temporary_bytes
+from wedgewise.prepare.orient_arrays import ascending_by, count_wedges, inverse, pack, tails_of_rows
 from wedgewise.prepare.radix import changed
 from wedgewise.stages import CleanReport, DeviceGraph, DeviceSimpleGraph, EdgeList, Labels
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
@@ -54,19 +54,18 @@ class RankedGraph:
         """What `clean_on_device` makes of the same pairs, to the byte."""
         graph = self.oriented
         slot_of = graph.vertex_of if self.slots is None else self.slots[graph.vertex_of]
-        degrees = xp.diff(graph.offsets).astype(xp.uint32)
         tails, keys = tails_of_rows(graph.offsets, graph.m, xp), xp.empty(graph.m, xp.uint64)
         for part in parts(graph.m):
-            heads = graph.out_neighbours[part]
-            degrees += occurrences(heads, graph.n, xp)
-            u, v = slot_of[tails[part]], slot_of[heads]
+            u, v = slot_of[tails[part]], slot_of[graph.out_neighbours[part]]
             pack(xp.minimum(u, v), xp.maximum(u, v), keys[part])
         del tails
         keys.sort()
-        by_vertex = xp.empty_like(degrees)
-        by_vertex[graph.vertex_of] = degrees
+        seconds = keys.astype(xp.uint32)
+        seconds.sort()
+        by_slot = run_lengths(keys, self.slot_count, 32, xp) + run_lengths(seconds, self.slot_count, 0, xp)
+        degrees = by_slot if self.slots is None else by_slot[self.slots]
         labels = self.labels if self.labels is not None or self.slots is not None else range(graph.n)
-        return DeviceSimpleGraph(graph.n, keys, self.slots, self.slot_count, by_vertex, labels, self.report)
+        return DeviceSimpleGraph(graph.n, keys, self.slots, self.slot_count, degrees, labels, self.report)
 
     def downloaded(self, download: Callable[[Array], NDArray[Any]]) -> RankedGraph:
         """The same on the host."""
@@ -74,13 +73,6 @@ class RankedGraph:
         offsets, heads, vertex_of = map(download, (graph.offsets, graph.out_neighbours, graph.vertex_of))
         rows = replace(graph, offsets=offsets, out_neighbours=heads, vertex_of=vertex_of)
         return replace(self, oriented=rows, slots=slots)
-
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """What it holds on the device beside labels."""
-        graph = self.oriented
-        slots = () if self.slots is None else (self.slots,)
-        return graph.offsets, graph.out_neighbours, graph.vertex_of, *slots
 
 
 class EndCounts:
@@ -151,9 +143,12 @@ def rank_device_bytes(pairs: int, itemsize: int, slots: int | None) -> int:
     return SORTED_KEY_BYTES * pairs + numbering + 48 * slots + temporary_bytes(slots)
 
 
-def simple_device_bytes(n: int, m: int) -> int:
-    """At most what making a simple graph takes beyond the rows: keys and the sort's copy; three numbers per vertex."""
-    return (SORTED_KEY_BYTES + 4) * m + 16 * n + temporary_bytes(m)
+def simple_device_bytes(slots: int, m: int) -> int:
+    """At most what making a simple graph takes beyond the rows.
+
+    Per edge: a key and the sort's copy, or its second end and a copy of these. Per slot: rows and counts of both ends.
+    """
+    return (SORTED_KEY_BYTES + 4) * m + 28 * slots + temporary_bytes(max(slots, m))
 
 
 class _Ranks(NamedTuple):
