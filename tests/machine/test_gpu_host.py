@@ -133,8 +133,7 @@ def test_small_arrays_go_directly(size: int, fake: FakeCupy, device: gpu.Cuda) -
     assert fake.calls == ["array", "asnumpy"]
 
 
-def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring, "MIN_PIECE_BYTES", ring.PIECE_BYTES)
+def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> None:
     device.get_ready(())
     assert fake.calls == ["pin"] * ring.BUFFERS
     fake.calls.clear()

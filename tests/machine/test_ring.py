@@ -13,7 +13,7 @@ import pytest
 from helpers.deferred_copies import LateBus
 from numpy.typing import NDArray
 
-from wedgewise.machine import hardware, ring
+from wedgewise.machine import ring
 from wedgewise.machine.ring import Ring
 
 PIECE, BUFFERS = 64, 3
@@ -59,16 +59,6 @@ def test_every_section_is_heard_of_once_all_of_it_is_on_its_way(size: int, monke
 
     Ring(bus).send(source, target, arrived)
     assert heard == {begin: min(begin + 2 * PIECE, size) for begin in range(0, size, 2 * PIECE)}
-
-
-def test_pieces_of_short_arrays_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring, "PIECE_BYTES", 1 << 12)
-    monkeypatch.setattr(ring, "MIN_PIECE_BYTES", 64)
-    bus, source, target = LateBus(), some_bytes(1000), np.zeros(1000, np.uint8)
-    Ring(bus).send(source, target)
-    assert np.array_equal(target, source)
-    threads = hardware.usable_threads()
-    assert bus.copies == {1: 8, 4: 16}[threads]  # of 128 and of 64 bytes
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64, np.float64])

@@ -5,8 +5,8 @@ than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: thre
 empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
 for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
 
-The buffers hold 128 MiB; all of them are pinned for the first array, or by `Ring.pin`, and kept.
-Pieces of short arrays are smaller, so that several threads copy these too.
+The buffers hold 64 MiB, which caches of a host may keep; all of them are pinned for the first array, or by `Ring.pin`,
+and kept.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.streams import Moved, Stamp
 from wedgewise.machine.threads import run_tasks
 
-PIECE_BYTES, BUFFERS = 1 << 23, 16
-MIN_PIECE_BYTES = 1 << 22
-PIECES_PER_THREAD = 4  # of smaller arrays
+PIECE_BYTES, BUFFERS = 1 << 22, 16
 SECTION_BYTES = 1 << 26  # whole pieces that are worked on together while later ones are on their way
 COPYING_THREADS = 8
 STAGING_THREADS = 4  # of each array, where several arrays are on their way at once
@@ -130,11 +128,11 @@ class Ring:
 
     def _in_pieces(self, copy: Callable[[int, int], None], size: int) -> None:
         """Call ``copy(begin, end)`` for every piece of so many bytes, from several threads."""
-        piece = _piece_bytes(size)
+        begins = range(0, size, PIECE_BYTES)
         self.pin()
         self.bus.follow()
         try:
-            run_tasks(lambda at, _: copy(at * piece, min((at + 1) * piece, size)), -(-size // piece), _threads())
+            run_tasks(lambda at, _: copy(begins[at], min(begins[at] + PIECE_BYTES, size)), len(begins), _threads())
         finally:
             self.bus.wait()
 
@@ -326,12 +324,6 @@ def _stretches(parts: list[tuple[Bytes, int]]) -> list[tuple[int, int, int]]:
         at += len(part)
         found.append((begin, at, last_address))
     return found
-
-
-def _piece_bytes(size: int) -> int:
-    """The bytes of a piece of an array: a power of two, so that sections hold whole pieces."""
-    of_each = max(MIN_PIECE_BYTES, size // (PIECES_PER_THREAD * _threads()))
-    return min(PIECE_BYTES, 1 << of_each.bit_length() - 1)
 
 
 def _threads() -> int:
