@@ -17,6 +17,7 @@ from emulate.emulated_cases import needs_compiler
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
+from wedgewise.answer.source import GraphToCount
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
@@ -213,6 +214,15 @@ def test_what_was_cleaned_on_the_host_is_counted_there_if_that_fits(device: Emul
         assert (result.answer, result.device) == (TRIANGLES, "cuda")
         assert any(reason.startswith(CLEANED_ON_THE_HOST) for reason in result.plan.reasons)
         assert "clean" not in result.seconds
+
+
+@pytest.mark.parametrize("spread", [1, 3, 10**15])
+def test_ranked_pairs_come_to_the_host_without_room_for_their_simple_graph(spread: int, device: EmulatedGpu) -> None:
+    there, here = GraphToCount(PAIRS * spread, device="cuda"), ww.Graph(PAIRS * spread, device="cpu")
+    device.free = LITTLE
+    assert np.array_equal(there.edges, here.edges)
+    assert np.array_equal(np.asarray(there.labels), np.asarray(here.labels))
+    assert np.array_equal(there.degrees, here.degrees)
 
 
 LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 31)

@@ -334,6 +334,18 @@ def test_memory_that_is_not_there_says_what_was_wanted_and_what_is_free(fake: Fa
     assert fake.calls == ["using_allocator", "empty", "free_all_blocks"]
 
 
+def test_stages_of_an_answer_pass_memory_on_which_goes_back_at_its_end(fake: FakeCupy, device: gpu.Cuda) -> None:
+    with gpu.memory_of_an_answer():
+        for _ in range(3):
+            with device.memory():
+                fake.empty(1, np.uint64)
+        assert fake.calls.count("free_all_blocks") == 0
+    assert fake.calls.count("free_all_blocks") == 1
+    with gpu.memory_of_an_answer():
+        pass  # in which no memory was taken
+    assert fake.calls.count("free_all_blocks") == 1
+
+
 def test_whoever_watches_hears_of_all_memory(device: gpu.Cuda) -> None:
     heard: list[int] = []
     device.watch_memory(heard.append)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
-from wedgewise.machine.ring import DIRECT_BYTES, Arrived, Arriving, Ring
+from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Ring
 from wedgewise.machine.streams import CudaBus, CudaStream, Sent, Stamp, StampTimer, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
@@ -41,6 +41,7 @@ Array = Any  # of the device's xp
 Defines = tuple[tuple[str, int], ...]
 
 _answers: set[object] = set()  # under way, by any thread
+_waiting: set[Cuda] = set()  # devices whose unused memory goes back when one of these ends
 
 
 class Kernel(NamedTuple):
@@ -166,9 +167,9 @@ def memory_of_an_answer() -> Iterator[None]:
         yield
     finally:
         _answers.remove(this)
-        if find_device.cache_info().currsize and why_no_device() is None:
-            with find_device().memory():
-                pass  # the end of which gives back
+        for device in tuple(_waiting):
+            _waiting.discard(device)
+            device.release_unused()
 
 
 def load_seconds() -> float:
@@ -284,8 +285,16 @@ class Cuda:
             try:
                 yield
             finally:
-                if not _answers:
-                    self._pool.free_all_blocks()
+                if _answers:
+                    _waiting.add(self)
+                else:
+                    self.release_unused()
+
+    def release_unused(self) -> None:
+        """Give back memory that no array has."""
+        if not self.is_lost_by_fork:
+            with self._current():
+                self._pool.free_all_blocks()
 
     @contextmanager
     def using(self) -> Iterator[None]:
@@ -317,30 +326,23 @@ class Cuda:
         """Copy an array, or a mapped file, to the device; it is there on return.
 
         From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
-        piece while earlier pieces are on their way. They call ``arrived`` with every part of its elements, once, to
-        start work on what has come.
+        piece while earlier ones are on their way. They call ``arrived`` with every part of its elements that has come.
         """
+        hear = arrived or (lambda _part: None)
         with self._current():
             if array.nbytes < DIRECT_BYTES:
                 target = self.xp.array(array, order="C")
-                if arrived is not None:
-                    arrived(target.reshape(-1))
+                hear(target.reshape(-1))
                 return target
             target = self.xp.empty(array.shape, array.dtype)
-            self._ring.send(np.ascontiguousarray(array), target, self._by_elements(arrived, target))
+            flat, size = target.reshape(-1), array.itemsize
+
+            def start(begin: int, end: int) -> None:
+                with self._current():
+                    hear(flat[begin // size : end // size])
+
+            self._ring.send(np.ascontiguousarray(array), target, None if arrived is None else start)
             return target
-
-    def _by_elements(self, arrived: Callable[[Array], None] | None, target: Array) -> Arrived | None:
-        """What hears of ranges of bytes, from any thread, for what hears of parts of an array."""
-        if arrived is None:
-            return None
-        hear, flat, size = arrived, target.reshape(-1), target.dtype.itemsize
-
-        def start(begin: int, end: int) -> None:
-            with self._current():
-                hear(flat[begin // size : end // size])
-
-        return start
 
     def download(self, array: Array, dtype: Any = None) -> NDArray[Any]:
         """Copy an array to the host, from 1 MiB on through the ring, whose threads make it one of another type."""
