@@ -218,7 +218,10 @@ def test_what_was_cleaned_on_the_host_is_counted_there_if_that_fits(device: Emul
 
 @pytest.mark.parametrize("spread", [1, 3, 10**15])
 def test_ranked_pairs_come_to_the_host_without_room_for_their_simple_graph(spread: int, device: EmulatedGpu) -> None:
-    there, here = GraphToCount(PAIRS * spread, device="cuda"), ww.Graph(PAIRS * spread, device="cpu")
+    there, here = (
+        make(PAIRS.astype(np.int64) * spread, device=place)
+        for make, place in ((GraphToCount, "cuda"), (ww.Graph, "cpu"))
+    )
     device.free = LITTLE
     assert np.array_equal(there.edges, here.edges)
     assert np.array_equal(np.asarray(there.labels), np.asarray(here.labels))
