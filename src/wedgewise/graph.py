@@ -80,6 +80,8 @@ class Graph:
     (3, 3, 1)
     """
 
+    _is_counted = is_ranked = False  # is made for a count alone; lies on the GPU in rows by raw degree
+
     def __init__(
         self,
         data: Any,
@@ -113,7 +115,8 @@ class Graph:
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(is_requested=device == "cuda")
+            there = given.cleaned_on_device(is_requested=device == "cuda", is_counted=self._is_counted)
+            self._forms, edge_list, self.cleaning_note = there
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
@@ -121,6 +124,7 @@ class Graph:
                 f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
                 "or weight=… (--weight) for a column"
             )
+        self.is_ranked = self._forms is not None and self._forms.is_ranked
         if self._forms is None:
             edge_list = given.on_host(edge_list)
             keeps_more = directed or edge_list.weights is not None
@@ -130,7 +134,7 @@ class Graph:
                 self.attributes = edge_attributes(
                     edge_list, self._simple, directed=directed, threads=threads, combine=combine
                 )
-        cleaned = self._simple if self._forms is None else self._forms.simple
+        cleaned = self._simple if self._forms is None else self._forms.cleaned
         assert cleaned is not None
         self._n, self._m, self._cleaned = cleaned.n, cleaned.m, cleaned.report
         self.origin: Origin = edge_list.origin
@@ -262,8 +266,8 @@ class Graph:
         with self._lock:
             if self._simple is not None:
                 return self._simple.degrees
+            assert self._forms is not None
             if self._degrees is None:
-                assert self._forms is not None
                 self._degrees = read_only(self._forms.degrees())
             return self._degrees
 
@@ -272,8 +276,8 @@ class Graph:
         """Number of paths of two edges: the sum of C(d, 2) over all degrees d."""
         from wedgewise.prepare.orient_arrays import count_wedges
 
-        on_device = None if self._simple is not None or self._forms is None else self._forms.simple
-        return count_wedges(self.degrees if on_device is None else on_device.degrees)
+        there = self._forms.simple if self._simple is None and self._forms is not None else None
+        return count_wedges(self.degrees if there is None else there.degrees)
 
     @property
     def edges(self) -> NDArray[np.uint32]:
@@ -307,9 +311,8 @@ class Graph:
             prepared += sum(positions.nbytes for positions in self._arc_positions.values())
             prepared += sum(part.nbytes for part in (self._index, self._adjacency) if part is not None)
             edges = 0 if self._edges is None else self._edges.nbytes
-        attributes = 0 if self.attributes is None else self.attributes.nbytes
-        simple = 0 if self._simple is None else self._simple.nbytes
-        return simple + prepared + edges + attributes
+        held = sum(part.nbytes for part in (self._simple, self.attributes) if part is not None)
+        return held + prepared + edges
 
     @property
     def device_nbytes(self) -> int:
@@ -400,9 +403,7 @@ class Graph:
             raise InputError(f"edges are numbered 0 … {self.m - 1:,}, not {numbers.min():,} … {numbers.max():,}")
         ends = self.edges[numbers.astype(np.int64)]
         kept = np.unique(ends)
-        labels = self.labels
-        names = pick_labels(labels, kept)
-        pairs = np.searchsorted(kept, ends).astype(np.uint32)
+        pairs, names = np.searchsorted(kept, ends).astype(np.uint32), pick_labels(self.labels, kept)
         return Graph(EdgeList(pairs, self.origin, vertices=len(kept), names=names), device="cpu")
 
     def release(self) -> None:
