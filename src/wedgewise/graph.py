@@ -227,7 +227,7 @@ class Graph:
         >>> g.neighbors("cy"), g.neighbors(["di", "ada"])
         (['ada', 'bob', 'di'], [['cy'], ['bob', 'cy']])
         """
-        vertices, adjacency = self.index(label), self._rows
+        vertices, adjacency = self.index(label), self.adjacency
         rows = [adjacency.of(vertex) for vertex in np.atleast_1d(vertices).tolist()]
         found = pick_labels(self.labels, np.concatenate([np.empty(0, np.uint32), *rows]))
         if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
@@ -248,7 +248,7 @@ class Graph:
             return self._index
 
     @property
-    def _rows(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """The neighbours of every vertex, prepared at the first call."""
         from wedgewise.prepare.orient import adjacency
 
