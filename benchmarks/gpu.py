@@ -7,9 +7,10 @@ PYTHONPATH=src python benchmarks/gpu.py --what --records results/gpu.jsonl
 kernels   every algorithm and setting: CUDA events around all launches and the clearing of counters, warm, the median of
           20, or of 5 at least where they take more than a second together; preparation from the oriented graph on the
           device to the first launch; the whole way from pairs in pageable host memory, once; and the regret of `auto`:
-          how much longer the kernels of what it chooses take than those of the fastest
+          how much longer what it chooses takes to prepare and count than what is done first
 answers   every question by `auto` on a graph that lies on the device: seconds by stage
-whole     counts from pairs in pageable host memory and from files, warm: seconds by stage
+whole     counts from pairs in pageable host memory and from files, warm: seconds by stage, their sum, those by the wall
+          clock, and those of the first count of this size, beside the limits and aims of the stages
 
 Records add up: those of earlier runs, given by --records, are printed with the new ones.
 """
@@ -49,8 +50,29 @@ from wedgewise_bench.stopwatch import Stopwatch
 REPEATS, MIN_REPEATS, WARM_UPS = 20, 5, 1
 REPEATED_SECONDS = 1.0
 WHOLE_REPEATS = 5
-QUESTIONS = ("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles")
-LIST_ROWS = 1 << 24  # of a listing
+QUESTIONS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("count", "triangles", "edge_support", "clustering", "transitivity", "trussness")},
+    "k_truss": {"k": 10},
+    "list_triangles": {"stop": 1 << 24},
+}
+KNOWN_COUNTS = {  # of Kronecker graphs by scale, seed 1, found by several algorithms and orders
+    16: 15_678_782,
+    18: 82_845_405,
+    20: 424_620_647,
+    22: 2_111_670_863,
+    23: 4_672_453_940,
+    24: 10_285_898_894,
+    25: 22_531_014_208,
+    26: 49_187_357_546,
+}
+PREPARING_LIMITS = {  # ms on an H200: copying into pinned memory by 8 threads; keys, radix sort and unique of CUB
+    "Kronecker 18": (1.1, 0.37),
+    "Kronecker 20": (4.2, 1.08),
+    "Kronecker 22": (15.0, 4.4),
+    "Kronecker 23": (32.0, 9.4),
+}
+WHOLE_AIMS = dict(zip((16, 18, 20, 22, 23, 24, 25, 26), (3.5, 5, 10, 30, 60, 125, 270, 620), strict=True))
+ANSWER_AIMS = {"edge_support": 220, "triangles": 160, "trussness": 1300, "k_truss": 350}  # of Kronecker 23
 SETTINGS: dict[str, list[dict[str, int | str]]] = {
     "wetric": [{}, {"matrix_length": 65536}, {"combination": "outgoing-edge"}],
 }
@@ -144,38 +166,47 @@ def kernels(subject: Subject, wanted: list[str], device: gpu.Cuda) -> Iterator[M
 
 def answers(subject: Subject) -> Iterator[Measured]:
     """Every question on one graph, warm."""
-    for question in QUESTIONS:
-        details: dict[str, Any] = {"stop": LIST_ROWS} if question == "list_triangles" else {}
-        result = _median(partial(ww.run, question, subject.graph, device="cuda", **details))
-        yield Measured("answers", subject.name, subject.graph.m, subject.triangles, question, result.seconds)
+    for question, details in QUESTIONS.items():
+        _, seconds = _median(partial(ww.run, question, subject.graph, device="cuda", **details))
+        if subject.name == "Kronecker 23" and question in ANSWER_AIMS:
+            seconds["aim"] = ANSWER_AIMS[question] / 1e3
+        yield Measured("answers", subject.name, subject.graph.m, subject.triangles, question, seconds)
 
 
 def whole(options: argparse.Namespace) -> Iterator[Measured]:
     """Counts from pairs in pageable memory and from files."""
     for scale in options.scales:
-        stream = kronecker(scale, seed=1)
-        pairs = stream.pairs()
-        sources: list[tuple[str, Any]] = [(f"{pairs.dtype} pairs", pairs), ("int64 pairs", pairs.astype(np.int64))]
+        pairs, name = kronecker(scale, seed=1).pairs(), f"Kronecker {scale}"
+        sources: list[tuple[str, Any]] = [(f"{pairs.dtype} pairs", pairs)]
+        if name in PREPARING_LIMITS:
+            limits = dict(zip(("copy", "clean and orient"), (ms / 1e3 for ms in PREPARING_LIMITS[name]), strict=True))
+            yield Measured("whole", name, 0, 0, "limits", limits)
         with tempfile.TemporaryDirectory() as folder:
-            graph = ww.Graph(pairs, device="cpu")
-            expected = ww.count(graph, device="cpu")
-            np.save(Path(folder) / "pairs.npy", pairs)
-            sources.append((".npy file", Path(folder) / "pairs.npy"))
+            if scale <= options.largest_file:
+                np.save(Path(folder) / "pairs.npy", pairs)
+                sources += [("int64 pairs", pairs.astype(np.int64)), (".npy file", Path(folder) / "pairs.npy")]
             if scale <= options.largest_text:
                 np.savetxt(Path(folder) / "pairs.txt", pairs, fmt="%d")
                 sources.append(("text file", Path(folder) / "pairs.txt"))
-            for name, source in sources:
-                result = _median(partial(ww.run, "count", source, device="cuda"))
-                problem = None if result.answer == expected else f"counts {result.answer:,}"
-                seconds = {"all": sum(result.seconds.values()), **result.seconds}
-                yield Measured("whole", f"Kronecker {scale}", graph.m, expected, name, seconds, problem=problem)
+            for title, source in sources:
+                result, seconds = _median(partial(ww.run, "count", source, device="cuda"))
+                if source is pairs:
+                    seconds["aim"] = WHOLE_AIMS.get(scale, np.nan) / 1e3
+                    expected = KNOWN_COUNTS.get(scale) or ww.count(pairs, device="cpu")
+                problem = None if result.answer == expected else f"counts {result.answer:,}, not {expected:,}"
+                yield Measured("whole", name, result.m, expected, title, seconds, problem=problem)
 
 
-def _median(run: Callable[[], ww.Result]) -> ww.Result:
-    """The run of median time, after one that warms up."""
-    run()
-    results = [run() for _ in range(WHOLE_REPEATS)]
-    return sorted(results, key=lambda result: sum(result.seconds.values()))[WHOLE_REPEATS // 2]
+def _median(run: Callable[[], ww.Result]) -> tuple[ww.Result, dict[str, float]]:
+    """The run of median time, after a first one; the seconds of both by the wall clock, and by stage."""
+    timed = []
+    for _ in range(1 + WHOLE_REPEATS):
+        begin = time.perf_counter()
+        result = run()
+        timed.append((time.perf_counter() - begin, result))
+    wall, result = sorted(timed[1:], key=lambda one: one[0])[WHOLE_REPEATS // 2]
+    stages = result.seconds
+    return result, {"wall": wall, "first": timed[0][0], "stages": sum(stages.values()), **stages}
 
 
 def kernel_table(measured: list[Measured], stage: str) -> str:
@@ -195,18 +226,22 @@ def _cell(item: Measured | None, stage: str) -> str:
 
 
 def regret_table(measured: list[Measured]) -> str:
-    """For each graph the fastest kernels and those of what `auto` chose."""
-    rows = [["graph", "chosen", "ms", "fastest", "ms", "regret, µs", "%"]]
+    """For each graph what is prepared and has counted first, and what `auto` chose."""
+    rows = [["graph", "chosen", "prepare + kernel, ms", "first", "prepare + kernel, ms", "regret, µs", "%"]]
     for name in dict.fromkeys(item.graph for item in measured):
         right = [item for item in measured if item.graph == name and item.problem is None]
         chosen = [item for item in right if item.chosen]
         if not chosen:
             continue
-        fastest = min(right, key=lambda item: item.seconds["kernel"])
-        taken, least = chosen[-1].seconds["kernel"], fastest.seconds["kernel"]
+        fastest = min(right, key=_prepared_and_counted)
+        taken, least = _prepared_and_counted(chosen[-1]), _prepared_and_counted(fastest)
         figures = f"{taken * 1e3:.3f}", fastest.name, f"{least * 1e3:.3f}", f"{(taken - least) * 1e6:.1f}"
         rows.append([name, chosen[-1].name, *figures, f"{100 * (taken / least - 1):.0f}"])
     return table_text(rows)
+
+
+def _prepared_and_counted(item: Measured) -> float:
+    return item.seconds["prepare"] + item.seconds["kernel"]
 
 
 def stage_table(measured: list[Measured]) -> str:
@@ -255,6 +290,9 @@ def main() -> int:
     parser.add_argument("--scales", type=int, nargs="*", default=[18, 20])
     parser.add_argument(
         "--largest-text", type=int, default=18, help="scale up to which a text file is written and read"
+    )
+    parser.add_argument(
+        "--largest-file", type=int, default=23, help="scale up to which 64-bit pairs and a binary file are counted"
     )
     parser.add_argument("--data", type=Path, help="folder of NAME.el.xz")
     parser.add_argument("--least-edges", type=int, default=0, help="leave out smaller graphs of the folder")

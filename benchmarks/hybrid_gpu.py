@@ -47,7 +47,7 @@ from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.run._hybrid_workers import DeviceWorker
+from wedgewise.run._hybrid_streams import DeviceWorker
 from wedgewise.run.hybrid import GraphBlocks, HybridTasks, plan_graph
 from wedgewise.run.in_memory import TaskRun
 from wedgewise.run.reduce import reduce

@@ -30,7 +30,7 @@ import wedgewise as ww
 from wedgewise.algorithms.gpu import _batches, _keystone_triples
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu, hardware, ring
-from wedgewise.run import _hybrid_queue, _hybrid_workers, block_caches, hybrid
+from wedgewise.run import _hybrid_queue, _hybrid_streams, _hybrid_workers, block_caches, hybrid
 from wedgewise.run.hybrid import HybridTasks, plan_graph
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -43,7 +43,7 @@ WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (hybrid, ("allocate", "send")),
     (gpu.Cuda, ("get_ready", "stream", "reserve", "clock", "allocate", "send", "upload", "download", "launch")),
     (ring.Ring, ("_send_packed",)),
-    (_hybrid_workers.DeviceWorker, ("_bring", "_start", "_launch", "_make", "_finish", "_copies")),
+    (_hybrid_streams.DeviceWorker, ("_bring", "_start", "_launch", "_make", "_finish", "_copies")),
     (_hybrid_workers.WorkerPool, ("finish",)),
     (_hybrid_queue.TaskQueue, ("for_stream", "finish")),
     (block_caches.SharedBlocks, ("_reserve", "_wait_for", "release")),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.machine import gpu, hardware
+from wedgewise.machine import gpu, hardware, notebook
 from wedgewise.machine.parameters import as_integer
 from wedgewise.prepare.clean import clean
 from wedgewise.read import ReadOptions
@@ -63,10 +63,8 @@ class Graph:
         on the GPU stays there, and comes to the host when something needs it there
     weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
         attribute where edges have some, or True for the values of a matrix
-    source, target : which columns of a text file or a table are the ends of an edge, each a name, or its position from
-        0 as an integer. Two columns need neither, and well-known pairs of names are found: source and target, src and
-        dst, from and to, sender and receiver, u and v, node1 and node2 and others, with or without an ending such as
-        _id
+    source, target : the columns of a text file or a table with the ends of an edge, by name or by position from 0. Two
+        columns need neither; well-known pairs of names are found, such as source and target, sender and receiver
     weight : the column of a text file or a table that holds the weights to keep
     header : whether the first line of a text file names its columns: True, False, or "auto" to look at the first lines
     combine : the weight of an edge that is there more than once: "last", "sum", "max" or "min" of those given for it;
@@ -79,6 +77,8 @@ class Graph:
     >>> g.n, g.m, g.cleaned.loops
     (3, 3, 1)
     """
+
+    _is_counted = is_ranked = False  # is made for a count alone; lies on the GPU in rows by raw degree
 
     def __init__(
         self,
@@ -113,7 +113,8 @@ class Graph:
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(is_requested=device == "cuda")
+            there = given.cleaned_on_device(is_requested=device == "cuda", is_counted=self._is_counted)
+            self._forms, edge_list, self.cleaning_note = there
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
@@ -121,6 +122,7 @@ class Graph:
                 f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
                 "or weight=… (--weight) for a column"
             )
+        self.is_ranked = self._forms is not None and self._forms.is_ranked
         if self._forms is None:
             edge_list = given.on_host(edge_list)
             keeps_more = directed or edge_list.weights is not None
@@ -130,7 +132,7 @@ class Graph:
                 self.attributes = edge_attributes(
                     edge_list, self._simple, directed=directed, threads=threads, combine=combine
                 )
-        cleaned = self._simple if self._forms is None else self._forms.simple
+        cleaned = self._simple if self._forms is None else self._forms.cleaned
         assert cleaned is not None
         self._n, self._m, self._cleaned = cleaned.n, cleaned.m, cleaned.report
         self.origin: Origin = edge_list.origin
@@ -262,8 +264,8 @@ class Graph:
         with self._lock:
             if self._simple is not None:
                 return self._simple.degrees
+            assert self._forms is not None
             if self._degrees is None:
-                assert self._forms is not None
                 self._degrees = read_only(self._forms.degrees())
             return self._degrees
 
@@ -272,8 +274,8 @@ class Graph:
         """Number of paths of two edges: the sum of C(d, 2) over all degrees d."""
         from wedgewise.prepare.orient_arrays import count_wedges
 
-        on_device = None if self._simple is not None or self._forms is None else self._forms.simple
-        return count_wedges(self.degrees if on_device is None else on_device.degrees)
+        there = self._forms.simple if self._simple is None and self._forms is not None else None
+        return count_wedges(self.degrees if there is None else there.degrees)
 
     @property
     def edges(self) -> NDArray[np.uint32]:
@@ -307,9 +309,8 @@ class Graph:
             prepared += sum(positions.nbytes for positions in self._arc_positions.values())
             prepared += sum(part.nbytes for part in (self._index, self._adjacency) if part is not None)
             edges = 0 if self._edges is None else self._edges.nbytes
-        attributes = 0 if self.attributes is None else self.attributes.nbytes
-        simple = 0 if self._simple is None else self._simple.nbytes
-        return simple + prepared + edges + attributes
+        held = sum(part.nbytes for part in (self._simple, self.attributes) if part is not None)
+        return held + prepared + edges
 
     @property
     def device_nbytes(self) -> int:
@@ -400,9 +401,7 @@ class Graph:
             raise InputError(f"edges are numbered 0 … {self.m - 1:,}, not {numbers.min():,} … {numbers.max():,}")
         ends = self.edges[numbers.astype(np.int64)]
         kept = np.unique(ends)
-        labels = self.labels
-        names = pick_labels(labels, kept)
-        pairs = np.searchsorted(kept, ends).astype(np.uint32)
+        pairs, names = np.searchsorted(kept, ends).astype(np.uint32), pick_labels(self.labels, kept)
         return Graph(EdgeList(pairs, self.origin, vertices=len(kept), names=names), device="cpu")
 
     def release(self) -> None:
@@ -441,20 +440,7 @@ class Graph:
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
 
-    def _repr_html_(self) -> str:
-        from wedgewise.machine.notebook import facts_html
-
-        kept = [
-            name for name, is_kept in (("directions", self.directed), ("weights", self.weights is not None)) if is_kept
-        ]
-        facts = [
-            ("read from", self.origin.name),
-            ("vertices", f"{self.n:,}"),
-            ("edges", f"{self.m:,}"),
-            *([("keeps", " and ".join(kept))] if kept else []),
-            ("memory", f"{self.nbytes:,} bytes"),
-        ]
-        return facts_html("Graph", facts)
+    _repr_html_ = notebook.graph_html
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:

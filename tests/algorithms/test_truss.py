@@ -63,11 +63,13 @@ def of(pairs: Any, n: int | None = None) -> Graph:
     return Graph(np.asarray(pairs, np.int64).reshape(-1, 2), n=n)
 
 
-@pytest.fixture(params=["rounds", "serially"])
+@pytest.fixture(params=["rounds", "serially", "recounting"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every round in tiny tasks, slices and shares, or one edge after the other."""
-    few = 0 if request.param == "rounds" else 1 << 30
+    """Every round in tiny tasks, slices and shares, one edge after the other, or counting again where it may."""
+    few = 1 << 30 if request.param == "serially" else 0
     monkeypatch.setattr(_peeling, "FEW_EDGES", few)
+    monkeypatch.setattr(_peeling, "RECOUNT_SHARE", 10**6 if request.param == "recounting" else 0)
+    monkeypatch.setattr(_peeling, "RECOUNT_PART", 1)
     monkeypatch.setattr(_peeling, "SLICE_EDGES", 7)
     monkeypatch.setattr(_peeling, "MIN_STEPS", 5)
     monkeypatch.setattr(_peeling, "MAX_STEPS", 50)
@@ -393,12 +395,17 @@ assert jit.JIT_DISABLED or not jit.is_loaded()
 
 
 def test_packing_keeps_what_lives() -> None:
-    ends = np.array([1, 2, 1 << 32 | 2, 2 << 32 | 3], np.uint64)
-    remaining = RemainingEdges.of(ends, np.arange(4, dtype=np.uint32), np.array([1, 1, 1, 0], np.uint32), 4, 1)
-    removed_at = np.full(4, 9, np.uint32)
+    ends = np.array([1, 2, 1 << 32 | 2, 2 << 32 | 3, 3 << 32 | 4, 4 << 32 | 5], np.uint64)
+    supports = np.array([1, 1, 1, 0, 0, 0], np.uint32)
+    remaining = RemainingEdges.of(ends, np.arange(6, dtype=np.uint32), supports, 6, 1)
+    removed_at = np.full(6, 9, np.uint32)
     remaining.remove(np.array([3], np.uint32), 0, removed_at)
-    assert remaining.pack().tolist() == [0, 1, 2, 2]
-    assert (remaining.n, remaining.m, removed_at.tolist()) == (3, 3, [9, 9, 9, 0])
+    assert remaining.pack()[[0, 1, 2, 4, 5]].tolist() == [0, 1, 2, 3, 4]
+    assert (remaining.n, remaining.m, removed_at.tolist()) == (6, 5, [9, 9, 9, 0, 9, 9])
+    remaining.remove(np.array([3, 4], np.uint32), 0, removed_at)
+    assert remaining.pack()[:3].tolist() == [0, 1, 2]
+    assert (remaining.n, remaining.m, removed_at.tolist()) == (3, 3, [9, 9, 9, 0, 0, 0])
+    assert remaining.ends.tolist() == ends[:3].tolist()
     rows = [remaining.rows[a:b].tolist() for a, b in zip(remaining.firsts, remaining.stops, strict=True)]
     assert rows == [[1 << 32, 2 << 32 | 1], [0, 2 << 32 | 2], [1, 1 << 32 | 2]]
 

@@ -15,7 +15,7 @@ from wedgewise import generate
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import PIECE_BYTES
 from wedgewise.run._hybrid_queue import SCHEDULES
-from wedgewise.run._hybrid_workers import DeviceWorker
+from wedgewise.run._hybrid_streams import DeviceWorker
 
 pytestmark = needs_device
 

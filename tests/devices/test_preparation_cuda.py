@@ -14,7 +14,7 @@ from wedgewise.errors import InputError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
 from wedgewise.prepare import clean_arrays
-from wedgewise.prepare.clean import clean, clean_device_bytes, clean_on_device
+from wedgewise.prepare.clean import clean, clean_device_bytes, clean_on_device, most_slots
 from wedgewise.prepare.orient import (
     ORDERS,
     RELABELLINGS,
@@ -26,6 +26,7 @@ from wedgewise.prepare.orient import (
     relabel,
     relabel_on_device,
 )
+from wedgewise.prepare.ranked_arcs import EndCounts, rank_device_bytes, rank_on_device, simple_device_bytes
 from wedgewise.stages import EdgeList, Origin
 
 pytestmark = needs_device
@@ -123,3 +124,36 @@ def test_memory_stays_within_what_is_stated(dtype: Any, spread: int) -> None:
         held = pool.total_bytes()
         oriented = orient_on_device(graph, "degree", device)
         assert pool.total_bytes() - held <= orient_device_bytes(graph.slot_count, oriented.m)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("spread", "vertices"), [(1, None), (1, 5000), (1_000_003, None)])
+def test_pairs_that_are_ranked_make_the_simple_graph_of_cleaning(dtype: Any, spread: int, vertices: int | None) -> None:
+    device, pairs = gpu.find_device(), dirty_pairs(dtype, spread, count=3 << 20)  # large enough for the ring
+    edges = EdgeList(pairs[:0], ORIGIN, vertices)
+    with device.memory():
+        counts = EndCounts(most_slots(edges, len(pairs)), device)
+        sent = device.upload(pairs, counts.add)
+        kept = rank_on_device(edges, sent, device, counts)
+        assert np.array_equal(device.download(sent), pairs)
+        again = rank_on_device(edges, sent, device, counts, consume=True)
+        simple = clean(EdgeList(pairs, ORIGIN, vertices), 1, compiled=False)
+        for ranked in (kept, again):
+            assert_on_device(ranked.simple(device.xp), simple)
+
+
+@pytest.mark.parametrize(("dtype", "spread"), [(np.int32, 1), (np.int64, 10**9)])
+def test_memory_of_ranking_stays_within_what_is_stated(dtype: Any, spread: int) -> None:
+    device = gpu.find_device()
+    pairs = dirty_pairs(dtype, spread, ids=1 << 20, count=1 << 24)
+    sent, edges = device.upload(pairs), EdgeList(pairs[:0], ORIGIN)
+    counts = EndCounts(most_slots(edges, len(pairs)), device)
+    counts.add(sent)
+    pool = device.xp.cuda.MemoryPool()  # counts what is held between its blocks too
+    with device.xp.cuda.using_allocator(pool.malloc):
+        ranked = rank_on_device(edges, sent, device, counts, consume=True)
+        assert pool.total_bytes() <= rank_device_bytes(len(pairs), pairs.itemsize, counts.slots)
+        pool.free_all_blocks()
+        held = pool.total_bytes()
+        ranked.simple(device.xp)
+        assert pool.total_bytes() - held <= simple_device_bytes(ranked.slot_count, ranked.m)

@@ -46,11 +46,11 @@ class CopyingEmulator(EmulatedDevice):
     def free_bytes(self) -> int:
         return self.free
 
-    def upload(self, array: NDArray[Any]) -> Any:
-        return array.copy()
+    def upload(self, array: NDArray[Any], arrived: Callable[[Any], None] | None = None) -> Any:
+        return _in_halves(array.copy(), arrived)
 
-    def download(self, array: Any) -> NDArray[Any]:
-        return np.array(array)
+    def download(self, array: Any, dtype: Any = None) -> NDArray[Any]:
+        return np.array(array, dtype)
 
     def arriving(self) -> Arriving:
         return Arriving(self.xp, Ring(LateBus()))
@@ -66,6 +66,15 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         outputs = {"out": tuple(map(_of_host, options["out"]))} if "out" in options else {}
         found = getattr(ufunc, method)(*map(_of_host, inputs), **{**options, **outputs})
         return found.view(DeviceArray) if isinstance(found, np.ndarray) else found
+
+
+def _in_halves(array: Any, arrived: Callable[[Any], None] | None) -> Any:
+    """The array, after what hears of the parts that come has heard of both halves, the second one first."""
+    if arrived is not None:
+        flat = array.reshape(-1)
+        arrived(flat[len(flat) // 2 :])
+        arrived(flat[: len(flat) // 2])
+    return array
 
 
 def _of_host(value: Any) -> Any:
@@ -125,14 +134,14 @@ class EmulatedGpu(CopyingEmulator):
         self.launches += 1
         super().launch(stem, kernel, grid, block, arguments, **options)
 
-    def upload(self, array: NDArray[Any]) -> Any:
+    def upload(self, array: NDArray[Any], arrived: Callable[[Any], None] | None = None) -> Any:
         assert type(array) in (np.ndarray, np.memmap)
         self.check_taking(array.nbytes)
-        return np.array(array, order="C").view(DeviceArray)
+        return _in_halves(np.array(array, order="C").view(DeviceArray), arrived)
 
-    def download(self, array: Any) -> NDArray[Any]:
+    def download(self, array: Any, dtype: Any = None) -> NDArray[Any]:
         assert isinstance(array, DeviceArray)
-        return super().download(array)
+        return super().download(array, dtype)
 
     def check_taking(self, size: int) -> None:
         if self.depth == 0:

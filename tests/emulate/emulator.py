@@ -56,6 +56,7 @@ ELEMENTS: dict[str, type[np.generic]] = {
     "float": np.float32,
     "double": np.float64,
 }
+WIDTHS = {"offset_t": "OFFSET_BITS", "end_t": "ID_BITS"}  # types that a define makes 64 bits wide, not 32
 PACKED = {"uint2": 8, "uint4": 16, "ushort4": 8, "ulonglong2": 16}  # bytes; arrays hold their parts, of any width
 
 
@@ -278,8 +279,8 @@ class EmulatedDevice:
             raise EmulationError(f"{kernel}: {grid} blocks that wait for each other; {RESIDENT_BLOCKS} fit at once")
         loaded = _load(self._build, stem, defines, self._kernels)
         values = _checked(loaded.kernels[kernel], arguments, dict(defines))
-        addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
-        function = loaded.library[f"launch_{kernel}"]
+        addresses = _pointers(len(values))(*(value.ctypes.data for value in values))
+        function = getattr(loaded.library, f"launch_{kernel}")  # which the library keeps
         function.restype = ctypes.c_char_p
         shape = (ctypes.c_uint32(grid), ctypes.c_uint32(block), ctypes.c_uint64(shared_bytes))
         if failure := function(*shape, ctypes.c_uint32(cooperative), ctypes.byref(addresses)):
@@ -299,8 +300,8 @@ class EmulatedDevice:
         """Where an array begins."""
         return int(array.view(np.ndarray).ctypes.data)
 
-    def upload(self, array: NDArray[Any]) -> Any:
-        """A copy of an array of the host."""
+    def upload(self, array: NDArray[Any], arrived: Any = None) -> Any:
+        """A copy of an array of the host; nobody hears of its parts."""
         return self.xp.asarray(array.copy())
 
     def _check_shape(self, kernel: str, grid: int, block: int, shared_bytes: int) -> None:
@@ -316,6 +317,12 @@ class EmulatedDevice:
 class Loaded:
     library: ctypes.CDLL
     kernels: dict[str, Kernel]
+
+
+@cache
+def _pointers(count: int) -> Any:
+    """The type of so many of them, of which ctypes makes a new one each time: a class, for the collector to find."""
+    return ctypes.c_void_p * count
 
 
 LIBRARIES: list[ctypes.CDLL] = []
@@ -368,8 +375,8 @@ def _why_wrong(parameter: Parameter, argument: Any, defines: dict[str, int]) -> 
 
 def _dtype_of(parameter: Parameter, defines: dict[str, int]) -> np.dtype[Any]:
     element = parameter.element
-    if element == "offset_t":
-        element = "u64" if defines.get("OFFSET_BITS") == 64 else "u32"
+    if element in WIDTHS:
+        element = "u64" if defines.get(WIDTHS[element]) == 64 else "u32"
     if element not in ELEMENTS:
         raise EmulationError(f"no dtype is known for {element!r}")
     return np.dtype(ELEMENTS[element])

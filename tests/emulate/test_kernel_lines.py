@@ -17,6 +17,7 @@ CHECKS = (
     "emulate.peel_cases:check_all",
     "emulate.triple_cases:check_some",
     "emulate.rare_cases:check_all",
+    "emulate.ranked_cases:check_all",
 )
 NAMES = [path.name for path in kernel_files()]
 

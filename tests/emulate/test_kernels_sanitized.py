@@ -8,7 +8,12 @@ from emulate.emulated_cases import RECORDS, cases_of, needs_compiler
 from emulate.sanitized import Job, run_apart
 
 pytestmark = [needs_compiler, pytest.mark.deep]
-CHECKS = ("emulate.eager_cases:check_all", "emulate.peel_cases:check_all", "emulate.triple_cases:check_some")
+CHECKS = (
+    "emulate.eager_cases:check_all",
+    "emulate.peel_cases:check_all",
+    "emulate.ranked_cases:check_all",
+    "emulate.triple_cases:check_some",
+)
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
 

@@ -19,7 +19,9 @@ from emulate.copying import DeviceArray, EmulatedGpu, LyingThere, install
 from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import EmulationError
 from wedgewise import generate
+from wedgewise.answer.source import GraphToCount
 from wedgewise.errors import InputError
+from wedgewise.run import choose
 from wedgewise.write import edges as write
 
 pytestmark = needs_compiler
@@ -105,7 +107,7 @@ def test_the_emulated_device_keeps_its_arrays_apart(device: EmulatedGpu) -> None
 
 def test_results_say_where_time_went(device: EmulatedGpu) -> None:
     result = ww.run("count", KRONECKER, device="cuda")
-    assert list(result.seconds) == ["read and clean", "copy", "clean", "orient", "prepare", "kernel"]
+    assert list(result.seconds) == ["read and clean", "copy", "clean and orient", "prepare", "kernel"]
     assert min(result.seconds.values()) >= 0
     assert result.wedges_tested > 0
     assert asdict(result)["plan"]["device"] == "cuda"
@@ -177,6 +179,38 @@ def test_orders_and_relabellings(algorithm: str, device: EmulatedGpu) -> None:
             assert (result.plan.order, result.plan.relabel) == (order, relabel)
 
 
+@pytest.mark.parametrize(
+    "algorithm", [name for name, record in RECORDS.items() if record.whole_on_device("count").cost is not None]
+)
+def test_pairs_are_counted_in_the_order_of_raw_degrees(
+    algorithm: str, device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "_choose_on_device", lambda *_: (RECORDS[algorithm], ["led to it"]))
+    result = ww.run("count", DIRTY, device="cuda")
+    assert (result.answer, result.algorithm, result.plan.order) == (ww.count(DIRTY), algorithm, "raw-degree")
+    assert result.cleaned == ww.Graph(DIRTY).cleaned
+
+
+def test_what_a_count_of_pairs_made_is_a_whole_graph_when_it_is_asked(device: EmulatedGpu) -> None:
+    for spread in (1, 3, 10**15):
+        pairs = DIRTY * spread
+        there, here = GraphToCount(pairs, device="cuda"), ww.Graph(pairs, device="cpu")
+        assert there.is_ranked
+        held = there.device_nbytes
+        of_labels = {1: 0, 3: 4, 10**15: 8}[spread] * there.n
+        assert held == 4 * there.m + 4 * (there.n + 1) + 4 * there.n + of_labels
+        assert (there.n, there.m, there.cleaned) == (here.n, here.m, here.cleaned)
+        assert ww.count(there, device="cuda") == ww.count(here)
+        assert there.device_nbytes == held
+        assert (there.paths, there.degrees.tolist()) == (here.paths, here.degrees.tolist())
+        assert there.device_nbytes == held + 8 * there.m + 4 * there.n
+        assert_same(there.edges, here.edges)
+        assert_same(np.asarray(there.labels), np.asarray(here.labels))
+        there.release()
+        assert ww.count(there, device="cuda") == ww.count(here)
+        assert_same(ww.run("triangles", there, device="cuda").answer, on_cpu("triangles", here))
+
+
 @pytest.mark.parametrize("order", RECORDS["keystone"].orders)
 def test_arrays_do_not_depend_on_the_order(order: str, device: EmulatedGpu) -> None:
     graph = ww.Graph(DIRTY * 5, device="cuda")
@@ -231,8 +265,8 @@ def test_answers_are_verified_on_the_host(question: str, device: EmulatedGpu) ->
 def test_wrong_answers_do_not_pass(question: str, device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     download = device.download
 
-    def wrong(array: Any) -> Any:
-        copied = download(array)
+    def wrong(array: Any, dtype: Any = None) -> Any:
+        copied = download(array, dtype)
         if copied.dtype == np.uint64 and copied.shape == (2,):
             copied[0] += 1
         return copied

@@ -17,6 +17,7 @@ from emulate.emulated_cases import needs_compiler
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
+from wedgewise.answer.source import GraphToCount
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
@@ -208,13 +209,26 @@ def test_what_was_cleaned_on_the_host_is_counted_there_if_that_fits(device: Emul
     device.free = clean_device_bytes(len(PAIRS), PAIRS.itemsize, 2 * len(PAIRS))  # and none for the pairs themselves
     graph = ww.Graph(PAIRS, device="cuda")
     assert graph.device_nbytes == 0
-    for result in (ww.run("count", PAIRS, device="cuda"), ww.run("count", graph, device="cuda")):
+    of_pairs = ww.run("count", PAIRS, device="cuda", order="degree")  # ranking takes less
+    for result in (of_pairs, ww.run("count", graph, device="cuda")):
         assert (result.answer, result.device) == (TRIANGLES, "cuda")
         assert any(reason.startswith(CLEANED_ON_THE_HOST) for reason in result.plan.reasons)
         assert "clean" not in result.seconds
 
 
-LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
+@pytest.mark.parametrize("spread", [1, 3, 10**15])
+def test_ranked_pairs_come_to_the_host_without_room_for_their_simple_graph(spread: int, device: EmulatedGpu) -> None:
+    there, here = (
+        make(PAIRS.astype(np.int64) * spread, device=place)
+        for make, place in ((GraphToCount, "cuda"), (ww.Graph, "cpu"))
+    )
+    device.free = LITTLE
+    assert np.array_equal(there.edges, here.edges)
+    assert np.array_equal(np.asarray(there.labels), np.asarray(here.labels))
+    assert np.array_equal(there.degrees, here.degrees)
+
+
+LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 31)
 
 
 def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:

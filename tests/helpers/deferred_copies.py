@@ -46,6 +46,9 @@ class LateBus:
     def follow(self) -> None:
         self.follows += 1
 
+    def precede(self) -> None:
+        self.wait()
+
     def send(self, buffer: NDArray[np.uint8], address: int) -> LateMark:
         return self._start(address, buffer.ctypes.data, buffer)
 

@@ -134,6 +134,9 @@ def test_small_arrays_go_directly(size: int, fake: FakeCupy, device: gpu.Cuda) -
 
 
 def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> None:
+    device.get_ready(())
+    assert fake.calls == ["pin"] * ring.BUFFERS
+    fake.calls.clear()
     there = device.upload(LARGE)
     assert there.dtype == LARGE.dtype
     assert fake.calls[:2] == ["empty", "copying follows"]
@@ -142,6 +145,21 @@ def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> N
     assert np.array_equal(device.download(there), LARGE)
     assert fake.calls[0] == "copying follows"
     assert (fake.calls.count("copy"), fake.calls[-1]) == (4, "copying synchronize")
+
+
+@pytest.mark.parametrize("size", [1000, len(LARGE)])
+def test_what_works_on_parts_of_an_array_follows_their_copies(
+    size: int, fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring, "SECTION_BYTES", ring.PIECE_BYTES)
+    arrived: list[Any] = []
+    there = device.upload(LARGE[:size].reshape(-1, 1), arrived.append)
+    assert there.shape == (size, 1)
+    assert np.array_equal(np.sort(np.concatenate([np.array(part) for part in arrived])), LARGE[:size])
+    assert all(part.ndim == 1 and np.shares_memory(part, there) for part in arrived)
+    sections = -(-LARGE[:size].nbytes // ring.PIECE_BYTES)
+    assert len(arrived) == sections
+    assert fake.calls.count("current follows") == (sections if size > 1000 else 0)
 
 
 def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +332,18 @@ def test_memory_that_is_not_there_says_what_was_wanted_and_what_is_free(fake: Fa
     assert (caught.value.device, caught.value.wanted, caught.value.free) == ("Fake GPU", 8192, 1024)
     assert str(caught.value).startswith("Fake GPU: 8,192 bytes were asked for and 1,024 are free; use device='cpu'")
     assert fake.calls == ["using_allocator", "empty", "free_all_blocks"]
+
+
+def test_stages_of_an_answer_pass_memory_on_which_goes_back_at_its_end(fake: FakeCupy, device: gpu.Cuda) -> None:
+    with gpu.memory_of_an_answer():
+        for _ in range(3):
+            with device.memory():
+                fake.empty(1, np.uint64)
+        assert fake.calls.count("free_all_blocks") == 0
+    assert fake.calls.count("free_all_blocks") == 1
+    with gpu.memory_of_an_answer():
+        pass  # in which no memory was taken
+    assert fake.calls.count("free_all_blocks") == 1
 
 
 def test_whoever_watches_hears_of_all_memory(device: gpu.Cuda) -> None:

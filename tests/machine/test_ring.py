@@ -47,6 +47,20 @@ def test_what_is_fetched_arrives(size: int) -> None:
     assert (bus.follows, bus.under_way, bus.copies) == (1, 0, -(-size // PIECE))
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_every_section_is_heard_of_once_all_of_it_is_on_its_way(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring, "SECTION_BYTES", 2 * PIECE)
+    bus, source, target = LateBus(), some_bytes(size), np.zeros(size, np.uint8)
+    heard: dict[int, int] = {}
+
+    def arrived(begin: int, end: int) -> None:
+        assert np.array_equal(target[begin:end], source[begin:end])
+        heard[begin] = end
+
+    Ring(bus).send(source, target, arrived)
+    assert heard == {begin: min(begin + 2 * PIECE, size) for begin in range(0, size, 2 * PIECE)}
+
+
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64, np.float64])
 def test_arrays_of_any_type_and_shape(dtype: Any) -> None:
     source = np.arange(2 * 333).reshape(-1, 2).astype(dtype)
@@ -62,8 +76,8 @@ def test_buffers_are_pinned_when_needed_and_kept() -> None:
     bus = LateBus()
     reused = Ring(bus)
     assert bus.pinned == []
-    reused.send(some_bytes(PIECE), np.zeros(PIECE, np.uint8))
-    assert bus.pinned == [PIECE]
+    reused.send(some_bytes(1), np.zeros(1, np.uint8))
+    assert bus.pinned == [PIECE] * BUFFERS  # at once: later arrays do not wait for that
     for size in SIZES:
         reused.send(some_bytes(size), np.zeros(size, np.uint8))
         reused.fetch(some_bytes(size), np.zeros(size, np.uint8))

@@ -207,7 +207,7 @@ ON_GPU = (
         "kernels do not wait for the copies of the blocks that they read",
         (
             Edit(
-                "run/_hybrid_workers.py",
+                "run/_hybrid_streams.py",
                 "            for shipment in shipments_of(lease.blocks.values()):\n                stream.follow(",
                 "            for shipment in shipments_of(()):\n                stream.follow(",
             ),

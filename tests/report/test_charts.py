@@ -12,7 +12,7 @@ import pytest
 
 from wedgewise.errors import MissingDependencyError
 from wedgewise.report import charts
-from wedgewise.report._drawing import PAGE_COLOURS, _for_page, wrapped
+from wedgewise.report._drawing import PAGE_COLOURS, _for_page, looks_of, wrapped
 from wedgewise.report.charts import Axis, Chart, LaneSpan
 
 pytest.importorskip("matplotlib")
@@ -169,3 +169,14 @@ def test_nothing_but_zeros_is_drawn() -> None:
         charts.timeline(["x"], [LaneSpan("x", "count", 0, 0)], time),
     ):
         assert "<svg" in chart.svg()
+
+
+def test_an_algorithm_has_one_colour_in_all_charts() -> None:
+    def colours(*names: str) -> dict[str, str]:
+        svg = charts.bars(["graph"], {name: [1.0] for name in names}, Axis("time", "s")).svg()
+        return dict(zip(names, re.findall(r"var\(--series-\d\)", svg), strict=False))
+
+    alone, among = colours("trust", "polak"), colours("polak", "keystone", "trust")
+    assert {name: among[name] for name in alone} == alone
+    assert len(set(among.values())) == 3
+    assert looks_of(["trust[combination=warp]", "polak"]) == [0, 1]

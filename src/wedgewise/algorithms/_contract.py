@@ -109,10 +109,9 @@ class DeviceWork:
 
     Calling a batch makes what its launches read, and returns them; each takes at most about 250 ms. ``found`` is
     uint64[2] of the device, triangles and tests; it is cleared beforehand. ``filled`` is as in `Work`, of the device,
-    and all zero before the first launch.
-    For a listing, ``fill(begin, end, triples)`` launches what writes the triangles that arcs begin … end − 1 open, in
-    order, three ids each, into a flat array of the device of exactly their size. ``kept`` has to stay as long as
-    launches run, which may know no more than where it is.
+    and all zero before the first launch. For a listing, ``fill(begin, end, triples)`` launches what writes the
+    triangles that arcs begin … end − 1 open, in order, three ids each, into a flat array of the device of exactly their
+    size. ``kept`` has to stay as long as launches run, which may know no more than where it is.
     """
 
     batches: tuple[Callable[[], tuple[Launch, ...]], ...]
@@ -337,6 +336,7 @@ class FoundTruss:
     k: int
     filled: Any
     rounds: int
+    in_level: NDArray[np.int64] | None = None  # the arcs of each truss number, where a device counts them
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from wedgewise.answer.response import Clock, ResultWithRows
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import Graph
+from wedgewise.machine import gpu
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.result import Result
 from wedgewise.run.choose import COST, choose_device
@@ -51,7 +52,8 @@ def respond(request: Request, held: ExitStack) -> ResultWithRows:
         from wedgewise.write.answers import answer_writer
 
         answer_writer(request.output)  # refuses a suffix without a format before anything is read
-    return _in_first_that_fits(request, clock, lambda home: home.respond(progress, clock, held))
+    with gpu.memory_of_an_answer():
+        return _in_first_that_fits(request, clock, lambda home: home.respond(progress, clock, held))
 
 
 def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:

@@ -236,7 +236,8 @@ def in_truss(context: AnswerContext) -> NDArray[np.bool_]:
 def truss(context: AnswerContext) -> Truss:
     """The truss that was found."""
     assert context.computed.k is not None
-    return Truss._in_graph(context.graph, context.computed.k, np.flatnonzero(in_truss(context)))
+    found = row_order.numbers_of_true(in_truss(context), context.plan.threads)
+    return Truss._in_graph(context.graph, context.computed.k, found)
 
 
 def truss_levels(context: AnswerContext) -> tuple[TrussLevel, ...]:

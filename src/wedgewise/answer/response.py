@@ -83,7 +83,7 @@ class Clock:
         self._last = now
 
     def add(self, laps: Mapping[str, float]) -> None:
-        """Take over what another clock measured since the last lap."""
+        """Take over what another clock measured since the last lap; the next lap has what it has not."""
         for stage, taken in laps.items():
             self.laps[stage] = self.laps.get(stage, 0.0) + taken
-        self._last = time.perf_counter()
+        self._last = min(time.perf_counter(), self._last + sum(laps.values()))

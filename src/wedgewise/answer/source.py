@@ -10,7 +10,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.choose import choose_cleaning_device
+from wedgewise.run.choose import choose_cleaning_device, is_ranked_there
 from wedgewise.run.refusals import check_file, check_no_store, check_store_options
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
@@ -35,10 +35,10 @@ class GraphFile:
     columns: ColumnChoice = ANY_COLUMNS
     combine: str = "last"
 
-    def graph(self, device: str) -> Graph:
+    def graph(self, device: str, make: type[Graph] = Graph) -> Graph:
         """The graph, cleaned there."""
         check_file(self.path, is_store=is_store(self.path))
-        return Graph(
+        return make(
             self.path,
             labels=self.labels,
             format=self.format,
@@ -75,6 +75,12 @@ class GraphFile:
         return ReadOptions(self.labels, self.columns, self.limits, threads)
 
 
+class GraphToCount(Graph):
+    """A graph for one count: on a GPU, pairs become oriented rows at once, and a simple graph only if asked for."""
+
+    _is_counted = True
+
+
 GraphSource = GraphFile | Graph
 
 
@@ -105,11 +111,11 @@ def graph_of(source: Any, request: Request) -> Graph:
     """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
     if isinstance(source, Graph):
         return source
-    device = choose_cleaning_device(request)
+    device, make = choose_cleaning_device(request), GraphToCount if is_ranked_there(request) else Graph
     if isinstance(source, GraphFile):
-        return source.graph(device)
+        return source.graph(device, make)
     limits = _limits_within(DEFAULT_LIMITS, source, request)
-    return Graph(source, device=device, limits=limits, threads=request.threads)
+    return make(source, device=device, limits=limits, threads=request.threads)
 
 
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:

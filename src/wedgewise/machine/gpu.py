@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
-from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Bytes, Ring
-from wedgewise.machine.streams import CudaStream, Sent, Stamp, StampTimer, Stream
+from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Ring
+from wedgewise.machine.streams import CudaBus, CudaStream, Sent, Stamp, StampTimer, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
 LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
@@ -36,10 +36,12 @@ FORKED = (
     "CUDA does not survive a fork: this process was forked from one that had used the GPU; start processes by spawn, "
     "multiprocessing.get_context('spawn') for instance, or use device='cpu'"
 )
-HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
 Defines = tuple[tuple[str, int], ...]
+
+_answers: set[object] = set()  # under way, by any thread
+_waiting: set[Cuda] = set()  # devices whose unused memory goes back when one of these ends
 
 
 class Kernel(NamedTuple):
@@ -94,7 +96,9 @@ class CopyingDevice(Device, Protocol):
 
     def free_bytes(self) -> int: ...
 
-    def download(self, array: Array) -> NDArray[Any]: ...
+    def upload(self, array: NDArray[Any], arrived: Callable[[Array], None] | None = None) -> Array: ...
+
+    def download(self, array: Array, dtype: Any = None) -> NDArray[Any]: ...
 
     def arriving(self) -> Arriving: ...
 
@@ -152,6 +156,20 @@ def why_no_device() -> str | None:
 def is_likely() -> bool:
     """Whether a look for a device is worth loading CuPy: it is installed, and the system has a driver's device."""
     return any(os.path.exists(node) for node in DRIVER_NODES) and find_spec("cupy") is not None
+
+
+@contextmanager
+def memory_of_an_answer() -> Iterator[None]:
+    """Let the stages of an answer take over what earlier ones leave unused; at the end it goes back."""
+    this = object()
+    _answers.add(this)
+    try:
+        yield
+    finally:
+        _answers.remove(this)
+        for device in tuple(_waiting):
+            _waiting.discard(device)
+            device.release_unused()
 
 
 def load_seconds() -> float:
@@ -259,12 +277,23 @@ class Cuda:
     def memory(self) -> Iterator[None]:
         """Take device memory from our own pool, never the caller's; what is left unused goes back at the end.
 
+        Within `memory_of_an_answer`, it stays for later stages until the end of that.
+
         Inside, a lost device is a DeviceError and memory that cannot be had a DeviceMemoryError, whoever noticed it.
         """
         with self.using():
             try:
                 yield
             finally:
+                if _answers:
+                    _waiting.add(self)
+                else:
+                    self.release_unused()
+
+    def release_unused(self) -> None:
+        """Give back memory that no array has."""
+        if not self.is_lost_by_fork:
+            with self._current():
                 self._pool.free_all_blocks()
 
     @contextmanager
@@ -293,26 +322,35 @@ class Cuda:
             free, _total = self.xp.cuda.runtime.memGetInfo()
             return int(free) + int(self._pool.free_bytes())
 
-    def upload(self, array: NDArray[Any]) -> Array:
+    def upload(self, array: NDArray[Any], arrived: Callable[[Array], None] | None = None) -> Array:
         """Copy an array, or a mapped file, to the device; it is there on return.
 
         From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
-        piece while earlier pieces are on their way.
+        piece while earlier ones are on their way. They call ``arrived`` with every part of its elements that has come.
         """
+        hear = arrived or (lambda _part: None)
         with self._current():
             if array.nbytes < DIRECT_BYTES:
-                return self.xp.array(array, order="C")
+                target = self.xp.array(array, order="C")
+                hear(target.reshape(-1))
+                return target
             target = self.xp.empty(array.shape, array.dtype)
-            self._ring.send(np.ascontiguousarray(array), target)
+            flat, size = target.reshape(-1), array.itemsize
+
+            def start(begin: int, end: int) -> None:
+                with self._current():
+                    hear(flat[begin // size : end // size])
+
+            self._ring.send(np.ascontiguousarray(array), target, None if arrived is None else start)
             return target
 
-    def download(self, array: Array) -> NDArray[Any]:
-        """Copy an array to the host, from 1 MiB on through the ring."""
+    def download(self, array: Array, dtype: Any = None) -> NDArray[Any]:
+        """Copy an array to the host, from 1 MiB on through the ring, whose threads make it one of another type."""
         with self._current():
             if array.nbytes < DIRECT_BYTES:
                 copied: NDArray[Any] = self.xp.asnumpy(array)
-                return copied
-            target = np.empty(array.shape, array.dtype)
+                return copied if dtype is None else copied.astype(dtype, copy=False)
+            target = np.empty(array.shape, array.dtype if dtype is None else dtype)
             self._ring.fetch(self.xp.ascontiguousarray(array), target)
             return target
 
@@ -369,8 +407,8 @@ class Cuda:
             return self._copies.stamp()
 
     @cached_property
-    def _bus(self) -> _CudaBus:
-        return _CudaBus(self.xp, self.number)
+    def _bus(self) -> CudaBus:
+        return CudaBus(self.xp, self.number)
 
     @cached_property
     def _ring(self) -> Ring:
@@ -404,40 +442,6 @@ class Cuda:
             raise DeviceError(
                 f"{self.name} failed: {error}; start a new process, and use device='cpu' if it happens again"
             ) from error
-
-
-class _CudaBus:
-    """Copies on a stream of their own, by threads whose device may be another; see `wedgewise.machine.ring.Bus`."""
-
-    def __init__(self, cupy: Any, number: int) -> None:
-        self._cuda = cupy.cuda
-        self._number = number
-        with cupy.cuda.Device(number):  # a stream belongs to the device that is current
-            self.stream = cupy.cuda.Stream(non_blocking=True)
-
-    def pin(self, size: int) -> Bytes:
-        return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
-
-    def address(self, array: Array) -> int:
-        return int(array.data.ptr)
-
-    def follow(self) -> None:
-        self.stream.wait_event(self._cuda.get_current_stream().record())
-
-    def send(self, buffer: Bytes, address: int) -> Stamp:
-        return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)
-
-    def fetch(self, address: int, buffer: Bytes) -> Stamp:
-        return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
-
-    def wait(self) -> None:
-        self.stream.synchronize()
-
-    def _copy(self, to: int, source: int, size: int, kind: int) -> Stamp:
-        with self._cuda.Device(self._number):
-            self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
-            copied: Stamp = self.stream.record(self._cuda.Event(disable_timing=True))
-            return copied
 
 
 def _bytes_wanted(error: Exception) -> int | None:

@@ -5,11 +5,13 @@ than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: thre
 empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
 for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
 
-The buffers hold 64 MiB when all of them are in use; each is pinned at its first use, or by `Ring.pin`, and kept.
+The buffers hold 64 MiB, which caches of a host may keep; all of them are pinned for the first array, or by `Ring.pin`,
+and kept.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -25,11 +27,13 @@ from wedgewise.machine.streams import Moved, Stamp
 from wedgewise.machine.threads import run_tasks
 
 PIECE_BYTES, BUFFERS = 1 << 22, 16
+SECTION_BYTES = 1 << 26  # whole pieces that are worked on together while later ones are on their way
 COPYING_THREADS = 8
 STAGING_THREADS = 4  # of each array, where several arrays are on their way at once
 DIRECT_BYTES = 1 << 20
 
 Bytes = NDArray[np.uint8]
+Arrived = Callable[[int, int], None]
 
 
 class Bus(Protocol):
@@ -43,6 +47,9 @@ class Bus(Protocol):
 
     def follow(self) -> None:
         """Let later copies wait for all that the calling thread has started on the device."""
+
+    def precede(self) -> None:
+        """Let what the calling thread starts on the device from now on wait for all copies so far."""
 
     def send(self, buffer: Bytes, address: int) -> Stamp:
         """Start a copy to the device; the point behind it."""
@@ -76,31 +83,56 @@ class Ring:
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
+        self._is_pinned = False
         self._slots: SimpleQueue[_RingBuffer] = SimpleQueue()
         for _ in range(BUFFERS):
             self._slots.put(_RingBuffer())
 
     def pin(self) -> None:
-        """Pin all buffers now, which takes about as long as copying them ten times."""
+        """Pin all buffers, which takes about as long as copying them ten times; the next ones would wait for it."""
+        if self._is_pinned:
+            return
         for _ in range(BUFFERS):  # one at a time: another thread may do the same
             with self._free_slot() as slot:
                 slot.buffer(self.bus, 0)
+        self._is_pinned = True
 
-    def send(self, source: NDArray[Any], target: Any) -> None:
+    def send(self, source: NDArray[Any], target: Any, arrived: Arrived | None = None) -> None:
         """Copy an array to one of as many bytes on the device; it is there on return.
 
-        Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards.
+        Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards. Threads call
+        ``arrived(begin, end)`` for ranges of bytes, each once: work that is started then waits for no other copies.
         """
-        self._in_pieces(self._send, _bytes(source), self.bus.address(target))
+        flat, address = _bytes(source), self.bus.address(target)
+        sections = None if arrived is None else _Sections(len(flat), self.bus, arrived)
+
+        def copy(begin: int, end: int) -> None:
+            self._send(flat[begin:end], address + begin)
+            if sections is not None:
+                sections.count(begin, end)
+
+        self._in_pieces(copy, len(flat))
 
     def fetch(self, source: Any, target: NDArray[Any]) -> None:
-        """Copy an array of the device to one of as many bytes; otherwise as `send`."""
-        self._in_pieces(self._fetch, _bytes(target), self.bus.address(source))
+        """Copy an array of the device to one of as many elements, of any type; otherwise as `send`."""
+        dtype, flat, address = source.dtype, target.reshape(-1), self.bus.address(source)
 
-    def _in_pieces(self, copy: Callable[[Bytes, int, int], object], flat: Bytes, address: int) -> None:
+        def copy(begin: int, end: int) -> None:
+            part = flat[begin // dtype.itemsize : end // dtype.itemsize]
+            with self._free_slot() as slot:
+                buffer = slot.buffer(self.bus, end - begin)
+                self.bus.fetch(address + begin, buffer).synchronize()
+                part[:] = buffer.view(dtype)
+
+        self._in_pieces(copy, len(flat) * dtype.itemsize)
+
+    def _in_pieces(self, copy: Callable[[int, int], None], size: int) -> None:
+        """Call ``copy(begin, end)`` for every piece of so many bytes, from several threads."""
+        begins = range(0, size, PIECE_BYTES)
+        self.pin()
         self.bus.follow()
         try:
-            run_tasks(lambda piece, _: copy(flat, address, piece), _pieces(flat), _threads())
+            run_tasks(lambda at, _: copy(begins[at], min(begins[at] + PIECE_BYTES, size)), len(begins), _threads())
         finally:
             self.bus.wait()
 
@@ -111,8 +143,8 @@ class Ring:
         before.
         """
         flat, address = _bytes(source), self.bus.address(target)
-        for piece in range(_pieces(flat)):
-            self._send(flat, address, piece)
+        for begin in range(0, len(flat), PIECE_BYTES):
+            self._send(flat[begin : begin + PIECE_BYTES], address + begin)
 
     def stage_timed(
         self, sources: Sequence[NDArray[Any]], targets: Sequence[Any], stamp: Callable[[], Stamp]
@@ -143,21 +175,11 @@ class Ring:
                 slot.sent = self.bus.send(buffer[begin:end], address)
             return Moved(filled, before, stamp(), size)
 
-    def _send(self, source: Bytes, address: int, piece: int) -> None:
-        begin = piece * PIECE_BYTES
-        part = source[begin : begin + PIECE_BYTES]
+    def _send(self, piece: Bytes, address: int) -> None:
         with self._free_slot() as slot:
-            buffer = slot.buffer(self.bus, len(part))
-            buffer[:] = part
-            slot.sent = self.bus.send(buffer, address + begin)
-
-    def _fetch(self, target: Bytes, address: int, piece: int) -> None:
-        begin = piece * PIECE_BYTES
-        part = target[begin : begin + PIECE_BYTES]
-        with self._free_slot() as slot:
-            buffer = slot.buffer(self.bus, len(part))
-            self.bus.fetch(address + begin, buffer).synchronize()
-            part[:] = buffer
+            buffer = slot.buffer(self.bus, len(piece))
+            buffer[:] = piece
+            slot.sent = self.bus.send(buffer, address)
 
     @contextmanager
     def _free_slot(self) -> Iterator[_RingBuffer]:
@@ -167,6 +189,26 @@ class Ring:
             yield slot
         finally:
             self._slots.put(slot)
+
+
+class _Sections:
+    """Which sections of an array are on their way with all of their bytes; work on them follows their copies."""
+
+    def __init__(self, size: int, bus: Bus, arrived: Arrived) -> None:
+        self._bus, self._arrived = bus, arrived
+        self._ends = [min(begin + SECTION_BYTES, size) for begin in range(0, size, SECTION_BYTES)]
+        self._left = [end - number * SECTION_BYTES for number, end in enumerate(self._ends)]
+        self._lock = threading.Lock()
+
+    def count(self, begin: int, end: int) -> None:
+        """A range within one section is on its way; behind the last one, start the work on the section."""
+        section = begin // SECTION_BYTES
+        with self._lock:
+            self._left[section] -= end - begin
+            is_complete = self._left[section] == 0
+        if is_complete:
+            self._bus.precede()
+            self._arrived(section * SECTION_BYTES, self._ends[section])
 
 
 class _PieceMemory(NamedTuple):
@@ -282,10 +324,6 @@ def _stretches(parts: list[tuple[Bytes, int]]) -> list[tuple[int, int, int]]:
         at += len(part)
         found.append((begin, at, last_address))
     return found
-
-
-def _pieces(flat: Bytes) -> int:
-    return -(-len(flat) // PIECE_BYTES)
 
 
 def _threads() -> int:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 StampTimer = Callable[["Stamp"], float]
+
+HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 
 class Stamp(Protocol):
@@ -80,3 +85,41 @@ class CudaStream:
         zero.synchronize()
         here = time.perf_counter()
         return lambda stamp: here + float(self._cuda.get_elapsed_time(zero, stamp)) / 1e3
+
+
+class CudaBus:
+    """Copies on a stream of their own, by threads whose device may be another; see `wedgewise.machine.ring.Bus`."""
+
+    def __init__(self, cupy: Any, number: int) -> None:
+        self._cuda = cupy.cuda
+        self._number = number
+        with cupy.cuda.Device(number):  # a stream belongs to the device that is current
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+
+    def pin(self, size: int) -> NDArray[np.uint8]:
+        return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
+
+    def address(self, array: Any) -> int:
+        return int(array.data.ptr)
+
+    def follow(self) -> None:
+        self.stream.wait_event(self._cuda.get_current_stream().record())
+
+    def precede(self) -> None:
+        with self._cuda.Device(self._number):
+            self._cuda.get_current_stream().wait_event(self.stream.record())
+
+    def send(self, buffer: NDArray[np.uint8], address: int) -> Stamp:
+        return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)
+
+    def fetch(self, address: int, buffer: NDArray[np.uint8]) -> Stamp:
+        return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
+
+    def wait(self) -> None:
+        self.stream.synchronize()
+
+    def _copy(self, to: int, source: int, size: int, kind: int) -> Stamp:
+        with self._cuda.Device(self._number):
+            self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
+            copied: Stamp = self.stream.record(self._cuda.Event(disable_timing=True))
+            return copied

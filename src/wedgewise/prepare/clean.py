@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def clean(
     memory of the pairs may be overwritten, where it is writable: 8 bytes per pair less.
     """
     compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs), run_step) if compiled is None else compiled
-    pairs = _unsigned(np.ascontiguousarray(edge_list.pairs))
+    pairs = unsigned(np.ascontiguousarray(edge_list.pairs))
     slot_count, labels = _slots(edge_list, edge_list.pairs, _largest(pairs, threads))
     if slot_count is None:
         labels, pairs = number_labels(pairs, threads, compiled=compiled)
@@ -70,7 +70,7 @@ def clean(
         found = sort_pairs_by_arrays(pairs, slot_count, name=edge_list.origin.name)
     slots, degrees, labels = _vertices(found, labels)
     labels = slots if labels is None else labels
-    report = _report(edge_list, len(pairs), found)
+    report = report_of(edge_list, len(pairs), len(found.keys), found.loops, found.duplicates)
     graph = SimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
     return without_leaves(graph) if drop_leaves else graph
 
@@ -85,17 +85,35 @@ def clean_on_device(
     numbered are an array of the device too.
     """
     xp = device.xp
-    raw, pairs = pairs, _unsigned(pairs)
-    largest = int(pairs.max()) if len(pairs) else -1
-    slot_count, labels = _slots(edge_list, raw, largest, xp)
+    largest = int(unsigned(pairs).max()) if len(pairs) else -1
+    numbered = number_on_device(edge_list, pairs, largest, xp, limits)
+    found = sort_pairs_by_arrays(numbered.pairs, numbered.slot_count, xp, name=edge_list.origin.name)
+    slots, degrees, labels = _vertices(found, numbered.labels, xp)
+    report = report_of(edge_list, len(pairs), len(found.keys), found.loops, found.duplicates)
+    return DeviceSimpleGraph(len(degrees), found.keys, slots, numbered.slot_count, degrees, labels, report)
+
+
+class NumberedPairs(NamedTuple):
+    """Unsigned pairs of slots, how many slots there are, and the labels, None where they are the slots that occur.
+
+    ``anew`` says that they are not the given pairs.
+    """
+
+    pairs: Array
+    slot_count: int
+    labels: Any
+    anew: bool
+
+
+def number_on_device(edge_list: EdgeList, pairs: Array, largest: int, xp: Any, limits: Limits) -> NumberedPairs:
+    """Check pairs whose largest end is known, and number labels that are too far apart to serve as slots."""
+    slot_count, labels = _slots(edge_list, pairs, largest, xp)
+    pairs, anew = unsigned(pairs), slot_count is None
     if slot_count is None:
         labels = _checked_labels(pairs, xp)
         pairs, slot_count = number_pairs(pairs, labels, xp), len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
-    found = sort_pairs_by_arrays(pairs, slot_count, xp, name=edge_list.origin.name)
-    slots, degrees, labels = _vertices(found, labels, xp)
-    report = _report(edge_list, len(pairs), found)
-    return DeviceSimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
+    return NumberedPairs(pairs, slot_count, labels, anew)
 
 
 def clean_bytes(pairs: int, vertices: int, threads: int) -> int:
@@ -118,8 +136,13 @@ def _slots(edge_list: EdgeList, pairs: Array, largest: int, xp: Any = np) -> tup
     if edge_list.vertices is not None:
         names = edge_list.names
         return edge_list.vertices, range(edge_list.vertices) if names is None else names
-    are_slots = largest + 1 <= max(1024, SLOTS_PER_PAIR * len(pairs)) and largest <= MAX_ID
+    are_slots = largest + 1 <= most_slots(edge_list, len(pairs)) and largest <= MAX_ID
     return (largest + 1 if are_slots else None), None
+
+
+def most_slots(edge_list: EdgeList, pairs: int) -> int:
+    """How many slots there are at most; labels that would need more are numbered."""
+    return max(1024, SLOTS_PER_PAIR * pairs) if edge_list.vertices is None else edge_list.vertices
 
 
 def _vertices(found: SortedKeys, labels: Labels | None, xp: Any = np) -> tuple[Any, Array, Any]:
@@ -131,13 +154,14 @@ def _vertices(found: SortedKeys, labels: Labels | None, xp: Any = np) -> tuple[A
     return None, degrees, range(len(degrees)) if labels is None else labels
 
 
-def _report(edge_list: EdgeList, pairs: int, found: SortedKeys) -> CleanReport:
+def report_of(edge_list: EdgeList, pairs: int, edges: int, loops: int, duplicates: int) -> CleanReport:
+    """What was read and dropped."""
     return CleanReport(
         pairs=pairs,
-        edges=len(found.keys),
-        loops=found.loops,
-        duplicates=found.duplicates,
-        reversed_copies=found.reversed_copies,
+        edges=edges,
+        loops=loops,
+        duplicates=duplicates,
+        reversed_copies=pairs - edges - loops - duplicates,
         dropped_columns=len(edge_list.ignored_columns),
         columns=edge_list.columns,
         ignored_columns=edge_list.ignored_columns,
@@ -216,7 +240,7 @@ def look_up(wanted: Keys, labels: Keys, shift: int, first_of: Ids, numbers: Ids)
         numbers[i] = low
 
 
-def _unsigned(pairs: Array) -> Array:
+def unsigned(pairs: Array) -> Array:
     """The same memory as unsigned numbers."""
     return pairs.view(np.dtype(f"u{pairs.dtype.itemsize}"))
 

@@ -62,7 +62,6 @@ def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<
         looped,
         loops=len(pairs) - proper,
         duplicates=duplicates,
-        reversed_copies=proper - len(keys) - duplicates,
     )
 
 

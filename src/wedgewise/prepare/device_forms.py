@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Array, CopyingDevice
-from wedgewise.prepare.clean import clean_device_bytes, clean_on_device
+from wedgewise.prepare.clean import clean_device_bytes, clean_on_device, most_slots
 from wedgewise.prepare.orient import arcs_of_edges_on_device, orient_device_bytes, orient_on_device, relabel_on_device
+from wedgewise.prepare.ranked_arcs import (
+    RAW_DEGREE,
+    EndCounts,
+    RankedGraph,
+    rank_device_bytes,
+    rank_on_device,
+    simple_device_bytes,
+)
 from wedgewise.stages import DeviceGraph, DeviceSimpleGraph, EdgeList, OrientedGraph, SimpleGraph
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
@@ -29,7 +37,8 @@ class DeviceForms:
 
     def __init__(self, device: CopyingDevice, host: SimpleGraph | None) -> None:
         self.device, self._host = device, host
-        self.simple: DeviceSimpleGraph | None = None
+        self._simple: DeviceSimpleGraph | None = None
+        self._ranked: RankedGraph | None = None
         self._oriented: dict[Key, DeviceGraph] = {}
         self._positions: dict[Key, Array] = {}
         self._seconds: dict[str, float] = {}
@@ -44,10 +53,49 @@ class DeviceForms:
             with self.stage("copy"):
                 pairs = self.device.upload(edge_list.pairs)
         with self.stage("clean"):
-            self.simple = clean_on_device(edge_list, pairs, self.device, limits=limits)
+            self._simple = clean_on_device(edge_list, pairs, self.device, limits=limits)
+
+    def rank(self, edge_list: EdgeList, pairs: Array | None, limits: Limits, *, consume: bool) -> None:
+        """Make oriented rows of such pairs at once, with one sort, for a graph that is to be counted.
+
+        With `consume`, the memory of pairs that lie here may be overwritten.
+        """
+        device, count, itemsize = self.device, edge_list.pairs.shape[0], edge_list.pairs.dtype.itemsize
+        ids = most_slots(edge_list, count)
+        self._check((2 * itemsize * count if pairs is None else 0) + 4 * ids)
+        with self.stage("copy"):
+            counts = EndCounts(ids, device)
+            if pairs is None:
+                pairs, consume = device.upload(edge_list.pairs, counts.add), True
+            else:
+                counts.add(pairs)
+        self._check(rank_device_bytes(count, itemsize, counts.slots))
+        with self.stage("clean and orient"):
+            self._ranked = rank_on_device(edge_list, pairs, device, counts, consume=consume, limits=limits)
+
+    @property
+    def cleaned(self) -> DeviceSimpleGraph | RankedGraph | None:
+        """What was made of pairs here."""
+        return self._simple or self._ranked
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether oriented rows were made of pairs at once."""
+        return self._ranked is not None
+
+    @property
+    def simple(self) -> DeviceSimpleGraph | None:
+        """The simple graph of pairs that came here; of ranked ones it is made at the first call."""
+        if self._simple is None and self._ranked is not None:
+            self._check(simple_device_bytes(self._ranked.slot_count, self._ranked.m))
+            with self.stage("clean"):
+                self._simple = self._ranked.simple(self.device.xp)
+        return self._simple
 
     def oriented(self, order: str, relabelling: str, made: OrientedGraph | None) -> DeviceGraph:
         """An oriented form, prepared at the first call: copied if it is `made`, else of the simple graph."""
+        if self._ranked is not None and order == RAW_DEGREE:
+            return self._ranked.oriented
         if (order, relabelling) not in self._oriented:
             if made is not None:
                 self._check(made.nbytes)
@@ -69,9 +117,14 @@ class DeviceForms:
         return self._positions[key]
 
     def to_host(self) -> SimpleGraph:
-        """The simple graph that was cleaned here."""
-        assert self.simple is not None
-        simple, download = self.simple, self.device.download
+        """The simple graph of pairs that came here; made there where the device has too little memory for that."""
+        download: Callable[[Any], NDArray[Any]] = self.device.download
+        try:
+            simple = self.simple
+        except DeviceMemoryError:
+            assert self._ranked is not None
+            simple, download = self._ranked.downloaded(download).simple(np), np.asarray
+        assert simple is not None
         slots = None if simple.slots is None else download(simple.slots)
         labels: Any = slots if simple.labels is None else simple.labels
         return SimpleGraph(
@@ -80,7 +133,7 @@ class DeviceForms:
             slots,
             simple.slot_count,
             download(simple.degrees),
-            download(labels) if lies_on_device(labels) else labels,
+            self.device.download(labels) if lies_on_device(labels) else labels,
             simple.report,
         )
 
@@ -105,10 +158,14 @@ class DeviceForms:
         arrays = [
             array for form in self._oriented.values() for array in (form.offsets, form.out_neighbours, form.vertex_of)
         ]
-        if self.simple is not None:
-            arrays += [self.simple.slot_keys, self.simple.degrees]
-            arrays += [] if self.simple.slots is None else [self.simple.slots]
-            arrays += [self.simple.labels] if lies_on_device(self.simple.labels) else []
+        if self._simple is not None:
+            arrays += [self._simple.slot_keys, self._simple.degrees]
+        if self._ranked is not None:
+            rows = self._ranked.oriented
+            arrays += [rows.offsets, rows.out_neighbours, rows.vertex_of]
+        if (cleaned := self.cleaned) is not None:
+            arrays += [] if cleaned.slots is None else [cleaned.slots]
+            arrays += [cleaned.labels] if lies_on_device(cleaned.labels) else []
         return sum(int(array.nbytes) for array in (*arrays, *self._positions.values()))
 
     def release(self) -> None:

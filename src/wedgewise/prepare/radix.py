@@ -53,7 +53,6 @@ class SortedKeys:
     looped: NDArray[np.bool_]
     loops: int
     duplicates: int
-    reversed_copies: int
 
 
 class Pairs(NamedTuple):
@@ -156,13 +155,13 @@ class _Sorter:
         buckets = _scatter_positions(self.positions[:, :-1])
         self._each(SCATTER, self.chunks, self.threads)
         self._each(SORT, buckets, self.workers)
-        unique, loops, duplicates, reversed_copies = (int(total) for total in self.statistics.sum(axis=0))
+        unique, loops, duplicates, _ = (int(total) for total in self.statistics.sum(axis=0))
         keys = self.keys
         if unique < len(keys):
             keys = _close_gaps(keys, self.spare, buckets, self.statistics[:, UNIQUE].astype(np.int64), self.threads)
         seconds = self.second_counts[0] if self.workers == 1 else self.second_counts.sum(axis=0, dtype=np.uint32)
         looped = self.looped.view(np.bool_)
-        return SortedKeys(keys, self.first_counts, seconds, looped, loops, duplicates, reversed_copies)
+        return SortedKeys(keys, self.first_counts, seconds, looped, loops, duplicates)
 
     def _each(self, step: int, bounds: NDArray[np.int64], threads: int) -> None:
         """One step over all ranges: chunks of pairs, or buckets of keys."""

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError
 from wedgewise.machine import gpu
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.read import ReadOptions, check_names, edges_of_file
+from wedgewise.read.objects.arrays import check_labels, edges_from_array
 from wedgewise.stages import EdgeList
 from wedgewise.stages.limits import available_bytes_for
 
@@ -33,9 +36,15 @@ class GraphData:
         """Whether the source is a path or a stream, whose pairs nobody else holds once they are read."""
         return isinstance(self.source, (str, PathLike)) or hasattr(self.source, "read")
 
-    def pairs(self, receiver: Arriving | None = None) -> EdgeList:
-        """The pairs as they came; those of a file also go to a receiver, while later ones are parsed."""
-        edge_list = self._read(receiver)
+    def pairs(self, receiver: Arriving | None = None, *, labels_checked_later: bool = False) -> EdgeList:
+        """The pairs as they came; those of a file also go to a receiver, while later ones are parsed.
+
+        With `labels_checked_later`, the labels of an array are not looked at.
+        """
+        if labels_checked_later and isinstance(self.source, np.ndarray):
+            edge_list = edges_from_array(self.source, labels_checked_later=True)
+        else:
+            edge_list = self._read(receiver)
         if self.n is None:
             return edge_list
         if edge_list.vertices is not None:
@@ -61,9 +70,15 @@ class GraphData:
         said = options if options.in_table is None or not is_table(self.source) else options.in_table
         return edges_from(self.source, self.weights, said.columns, said.labels)
 
-    def cleaned_on_device(self, *, is_requested: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
-        """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why."""
+    def cleaned_on_device(
+        self, *, is_requested: bool, is_counted: bool
+    ) -> tuple[DeviceForms | None, EdgeList, str | None]:
+        """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why.
+
+        Pairs that are to be counted are ranked instead, unless there are none or very many.
+        """
         from wedgewise.prepare.device_forms import DeviceForms
+        from wedgewise.prepare.ranked_arcs import MAX_PAIRS
 
         if not is_requested:
             edge_list = self.pairs()
@@ -71,13 +86,22 @@ class GraphData:
                 return None, edge_list, None
         forms = DeviceForms(gpu.find_device(), None)
         pairs = None
-        if is_requested:
-            edge_list, pairs = self._read_to_device(forms) if self.is_file else (self.pairs(), None)
+        if is_requested and self.is_file:
+            edge_list, pairs = self._read_to_device(forms)
+        elif is_requested:
+            edge_list = self.pairs(labels_checked_later=True)
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:
-            forms.clean(edge_list, pairs, self.options.limits)
-        except DeviceMemoryError as error:
+            if is_counted and 0 < edge_list.pairs.shape[0] < MAX_PAIRS:
+                forms.rank(edge_list, pairs, self.options.limits, consume=not edge_list.lies_on_device)
+            else:
+                forms.clean(edge_list, pairs, self.options.limits)
+        except (DeviceMemoryError, InputError) as error:
+            if isinstance(self.source, np.ndarray):
+                check_labels(edge_list.pairs, edge_list.origin.name)  # says better what is wrong, if they are
+            if isinstance(error, InputError):
+                raise
             return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.reason}"
         return forms, edge_list, None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -23,6 +23,11 @@ LEGEND_LETTERS, KEY_LETTERS = 62, 6  # of a line, and what the sign before a nam
 
 INK, SOFT, RULE, PAPER = "#1c2128", "#56606c", "#d5dbe1", "#ffffff"
 SERIES = ("#0b6bb8", "#cf5a00", "#0a8f6a", "#b0508f", "#8a6d00", "#5a55c8", "#3d8ea8", "#7a828c")
+SAME_EVERYWHERE = (  # names that look the same in every chart, in the order of their looks
+    *("keystone", "polak", "wetric", "trust", "grouptc", "tricore", "green", "fox"),
+    *("hu", "hindex", "bisson", "bbtc", "eager", "forward", "hashmap", "latapy"),
+    *("graphblas", "networkit", "igraph", "rustworkx", "networkx", "wedgewise", "peel", "reference"),
+)
 MARKERS = "osD^vPX*"
 DASHES = ("-", "--", ":", "-.")
 PAGE_COLOURS = {
@@ -128,6 +133,14 @@ class Chart:
             buffer = BytesIO()
             figure.savefig(buffer, format=form, dpi=PNG_DOTS_PER_INCH, transparent=transparent, metadata=UNSTATED[form])
         return buffer.getvalue()
+
+
+def looks_of(names: Iterable[str]) -> list[int]:
+    """The number of every series' look: of known names the same in all charts, else by position."""
+    names = list(names)
+    if set(names) <= set(SAME_EVERYWHERE):
+        return [SAME_EVERYWHERE.index(name) for name in names]
+    return list(range(len(names)))
 
 
 def series_style(number: int) -> dict[str, Any]:

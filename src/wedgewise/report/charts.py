@@ -23,6 +23,7 @@ from wedgewise.report._drawing import (
     legend,
     legend_height,
     lines_in,
+    looks_of,
     series_style,
     wrapped,
 )
@@ -47,7 +48,7 @@ Points = Mapping[str, Sequence[Point]]
 MARGIN = 0.55  # inches of an axis with its label
 LINE, NEXT_LINE = 0.19, 0.125  # of a line of text, and of each one below it
 GROUP_LETTERS = 58  # of a line that names a group
-HATCHES = ("", "////")  # for more series than there are colours
+HATCHES = ("", "////", "....")  # for more series than there are colours
 BAR, THICK_BAR = 0.14, 0.17
 GAP = 0.07
 PLOT = 2.7
@@ -90,12 +91,13 @@ def bars(
         low, high = _range(values, axis, reference)
         base = reference if axis.is_log and reference is not None else low
         handles = []
+        looks = looks_of(series)
         for number, column in enumerate(series.values()):
             positions = [group * step + label + BAR * (number + 0.5) for group in range(len(groups))]
             found = [(position, value) for position, value in zip(positions, column, strict=True) if value is not None]
             widths = [value - base for _, value in found]
-            look = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.0}
-            look["hatch"] = HATCHES[number // len(SERIES) % len(HATCHES)]
+            look = {"color": SERIES[looks[number] % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.0}
+            look["hatch"] = HATCHES[looks[number] // len(SERIES) % len(HATCHES)]
             handles.append(axes.barh([position for position, _ in found], widths, 0.85 * BAR, base, **look))
             for position, value in found:
                 _value_text(axes, value, position, axis, is_left=value < base)
@@ -200,8 +202,8 @@ def _plot(
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         handles = []
-        for number, points in enumerate(series.values()):
-            handles += axes.plot(*zip(*points, strict=True), **(series_style(number) | style))
+        for look, points in zip(looks_of(series), series.values(), strict=True):
+            handles += axes.plot(*zip(*points, strict=True), **(series_style(look) | style))
         for number, points in enumerate(limits.values()):
             dash = {"color": (INK, SOFT)[number % 2], "linestyle": "none", "marker": "_", "markersize": 9}
             handles += axes.plot(*zip(*points, strict=True), **dash)

@@ -9,6 +9,7 @@ from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, find_able, registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.prepare.ranked_arcs import RAW_DEGREE
 from wedgewise.run import refusals
 from wedgewise.run.graph_memory import device_bytes, orient_bytes
 from wedgewise.run.plan import OrientedShape, Plan, plan_of
@@ -26,7 +27,6 @@ COMPILED_SECONDS_PER_WEDGE = 1e-9
 ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
 BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
-AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
 BATCHES, MAX_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {  # in counts
     "count": 1,
@@ -50,6 +50,8 @@ def engine_for(computes: str, algorithm: str = "auto") -> str:
 
 def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
+    if graph.is_ranked and device == "cuda" and is_ranked_there(request):
+        return RAW_DEGREE, "rank"
     algorithm = find(engine_for(computes, request.algorithm), device)
     order = request.order
     if order == "auto":
@@ -90,6 +92,12 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
 def choose_cleaning_device(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
     return "cuda" if _requested_device(request) == "cuda" else "auto"
+
+
+def is_ranked_there(request: Request) -> bool:
+    """Whether pairs become oriented rows at once: a count on the GPU by an algorithm that takes any order."""
+    is_free = (request.order, request.relabel) == ("auto", "auto") and request.algorithm in ("auto", ENGINE)
+    return request.question == "count" and is_free and _requested_device(request) == "cuda"
 
 
 def _requested_device(request: Request) -> str | None:
@@ -250,13 +258,13 @@ def _able(name: str, device: str, computes: str, question: str) -> Algorithm:
 
 
 def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -> tuple[Algorithm, list[str]]:
-    """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
+    """The one that is done first: prepared, and its kernels run."""
     shape, order, relabel = oriented_shape
     able = [
         (algorithm, answer.cost)
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
-        if order in algorithm.orders and relabel in algorithm.relabellings
+        if ("degree" if order == RAW_DEGREE else order) in algorithm.orders and relabel in algorithm.relabellings
         if (answer := algorithm.whole_on_device(computes)).cost is not None
     ]
     fitting = [
@@ -266,13 +274,10 @@ def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -
     ]
     if not fitting:
         return find(engine_for(computes), "cuda"), ["the engine of the GPU"]
-    fastest = min(cost.of_kernels(shape) for _, cost in fitting)
-    as_good = [
-        (cost.of_preparing(shape), algorithm.name, algorithm)
-        for algorithm, cost in fitting
-        if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
+    seconds = [
+        (cost.of_preparing(shape) + cost.of_kernels(shape), algorithm.name, algorithm) for algorithm, cost in fitting
     ]
-    return min(as_good)[2], ["by the cost model: no other has much faster kernels, and this one is prepared soonest"]
+    return min(seconds)[2], ["by the cost model: no other is prepared and has counted before it"]
 
 
 def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:

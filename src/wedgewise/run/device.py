@@ -57,7 +57,7 @@ def execute_on_device(
         filled = work.filled
         del work  # and with it what its launches read
         ordered = on_device(filled, graph, forms, is_by_vertex=plan.computes == "triangles")
-        values = device.download(ordered.astype(device.xp.int64))
+        values = device.download(ordered, np.int64)
     return Execution(results, Work((), values), seconds)
 
 
@@ -77,7 +77,12 @@ def find_truss_on_device(
         device.synchronize()
         seconds = {"truss": time.perf_counter() - begin}
         ordered = on_device(found.filled, graph, forms, is_by_vertex=False)
-        return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
+        if plan.computes != "trussness":
+            return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
+        filled = device.download(ordered, np.int64)
+        ordered.sort()
+        up_to = device.xp.searchsorted(ordered, device.xp.arange(found.k + 2, dtype=ordered.dtype))
+        return FoundTruss(found.k, filled, found.rounds, np.diff(device.download(up_to))), seconds
 
 
 def launch_all(

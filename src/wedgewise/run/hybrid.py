@@ -44,7 +44,8 @@ from wedgewise.run._hybrid_plan import (
     parts_reasons,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import DeviceWorker, Finish, HostWorker, WorkerPool, forget_locals
+from wedgewise.run._hybrid_streams import DeviceWorker, forget_locals
+from wedgewise.run._hybrid_workers import Finish, HostWorker, WorkerPool
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal

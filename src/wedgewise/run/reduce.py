@@ -11,6 +11,7 @@ from wedgewise.algorithms._contract import FoundTruss, Work
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import VerificationError
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.threads import run_chunks
 from wedgewise.run.in_memory import Execution
 from wedgewise.run.plan import Plan
 from wedgewise.stages.tasks import exact_sum
@@ -18,6 +19,7 @@ from wedgewise.stages.tasks import exact_sum
 if TYPE_CHECKING:
     from wedgewise.run.device import DeviceListing
 
+CHUNK = 1 << 20  # numbers that a thread adds up at a time
 TIMES_SEEN = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # how often an array counts each triangle
 
 
@@ -61,7 +63,8 @@ def _check_sum(computed: Computed, plan: Plan) -> None:
     """Σt = 3T = Σs, and a listing has T rows."""
     if computed.work.filled is None or plan.computes not in TIMES_SEEN:
         return
-    total = int(computed.work.filled.sum(dtype=np.uint64))
+    filled = computed.work.filled
+    total = sum(run_chunks(lambda part: int(filled[part].sum(dtype=np.uint64)), len(filled), CHUNK, plan.threads))
     due = TIMES_SEEN[plan.computes] * computed.triangles
     if total != due:
         raise VerificationError(
@@ -84,7 +87,7 @@ def _truss_sizes(found: FoundTruss, plan: Plan) -> dict[int, int]:
     """How many edges are in the trusses that were found, by k."""
     if plan.computes != "trussness":
         return {found.k: int(np.count_nonzero(found.filled))}
-    in_level = np.bincount(found.filled)
+    in_level = np.bincount(found.filled) if found.in_level is None else found.in_level
     levels, edges = np.flatnonzero(in_level), np.cumsum(in_level[::-1])[::-1]
     return dict(zip(levels.tolist(), edges[levels].tolist(), strict=True))
 

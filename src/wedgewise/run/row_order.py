@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.machine.threads import run_tasks
+from wedgewise.machine.threads import run_chunks, run_tasks
 from wedgewise.stages import DeviceGraph, Ids, Keys, OrientedGraph
 from wedgewise.stages.blocks import Block, Partition
 from wedgewise.stages.tasks import Pair
@@ -56,6 +56,19 @@ def by_edge(
 
     run_tasks(fill, -(-len(filled) // CHUNK), threads)
     return answer
+
+
+def numbers_of_true(flags: NDArray[np.bool_], threads: int) -> NDArray[np.int64]:
+    """What `numpy.flatnonzero` finds, by threads."""
+    ends = np.cumsum([0, *run_chunks(lambda part: int(np.count_nonzero(flags[part])), len(flags), CHUNK, threads)])
+    numbers = np.empty(int(ends[-1]), np.int64)
+
+    def write(chunk: int, _worker: int) -> None:
+        begin = chunk * CHUNK
+        np.add(np.flatnonzero(flags[begin : begin + CHUNK]), begin, out=numbers[ends[chunk] : ends[chunk + 1]])
+
+    run_tasks(write, len(ends) - 1, threads)
+    return numbers
 
 
 def on_device(filled: Array, graph: DeviceGraph, forms: DeviceForms, *, is_by_vertex: bool) -> Array:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from wedgewise.algorithms import ENGINE
 from wedgewise.errors import UnknownNameError
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
@@ -55,17 +56,18 @@ def sizes_part(records: Sequence[Record]) -> Part | None:
 
 
 def times_table(contest: Contest) -> Table:
-    """The median of every contender on every graph, or what happened instead; who wins before them."""
+    """The median of every contender on every graph, or what happened instead; who wins before them, ours first."""
     several = len(contest.names) > 1
     verdict = "fastest peer / ours" if contest.has_peers else "fastest"
     sizes = contest.sizes
+    names = sorted(contest.names, key=lambda name: not (is_ours(name) or name.partition("[")[0] == ENGINE))
     rows: list[tuple[Value, ...]] = []
     for graph in contest.graphs:
-        found = [contest.records.get((graph, name)) for name in contest.names]
+        found = [contest.records.get((graph, name)) for name in names]
         verdicts = [_verdict(contest, graph)] if several else []
         times = [(time_text(record), seconds_of(record)) for record in found]
         rows.append((graph, (f"{sizes[graph]:,}", sizes[graph]), *verdicts, *times))
-    header = ("graph", contest.measure, *([verdict] if several else []), *contest.names)
+    header = ("graph", contest.measure, *([verdict] if several else []), *names)
     return Table("Medians of the repeats.", header, tuple(rows))
 
 

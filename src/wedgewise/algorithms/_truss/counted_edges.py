@@ -44,13 +44,17 @@ class CountedEdges:
         names = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
         tails, heads = names[tails], names[heads]
         vertices = int(np.count_nonzero(used))
-        offsets = np.zeros(vertices + 1, np.uint64 if self.m >= 1 << 31 else np.uint32)
-        np.cumsum(np.bincount(tails, minlength=vertices), out=offsets[1:])
-        degrees = np.diff(offsets).astype(np.uint32)
-        no_names = np.empty(0, np.uint32)
-        graph = OrientedGraph(vertices, offsets, heads, no_names, "id", "rank", count_wedges(degrees))
         ends = tails.astype(np.uint64) << np.uint64(32) | heads
-        return CountedEdges(ends, self.numbers, arc_supports(graph, threads), vertices)
+        return CountedEdges(ends, self.numbers, supports_among(ends, vertices, threads), vertices)
+
+
+def supports_among(ends: Keys, vertices: int, threads: int) -> Ids:
+    """The triangles of each of some edges, ``low << 32 | high`` ascending, among them."""
+    offsets = np.zeros(vertices + 1, np.uint64 if len(ends) >= 1 << 31 else np.uint32)
+    np.cumsum(np.bincount((ends >> np.uint64(32)).view(np.int64), minlength=vertices), out=offsets[1:])
+    degrees, no_names = np.diff(offsets).astype(np.uint32), np.empty(0, np.uint32)
+    graph = OrientedGraph(vertices, offsets, ends.astype(np.uint32), no_names, "id", "rank", count_wedges(degrees))
+    return arc_supports(graph, threads)
 
 
 def arc_supports(graph: OrientedGraph, threads: int) -> Ids:

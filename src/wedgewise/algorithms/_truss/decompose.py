@@ -27,7 +27,7 @@ from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
 from wedgewise.machine.progress import Progress
 from wedgewise.stages import Ids, OrientedGraph
 
-EDGE_BYTES = 73  # counted edges 16, remaining edges 33, frontiers 12, bounds of removal 4, renumbering 8
+EDGE_BYTES = 73  # counted edges 16, remaining edges 37, frontiers 12, bounds of removal 4, what packing compares 4
 COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
 STEP_EDGES = 1 << 20
@@ -55,6 +55,7 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     progress, removed_at = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
     progress.left(counted.m)
     peeling = _peeling(counted, removed_at, progress, job.threads)
+    del counted
     bound = 1
     while (least := peeling.drop(bound)) != GONE:
         bound = max(bound + 1, least)
@@ -109,9 +110,10 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
 
 
 def _peeling(counted: CountedEdges, removed_at: Ids, progress: RoundProgress, threads: int) -> Peeling:
-    """Rounds over counted edges, which stay as they are."""
-    remaining = RemainingEdges.of(counted.ends, counted.numbers, counted.supports.copy(), counted.vertices, threads)
-    return Peeling(remaining, removed_at, lambda removed: progress.left(counted.m - removed))
+    """Rounds over counted edges, whose arrays are changed."""
+    edges = counted.m
+    remaining = RemainingEdges.of(counted.ends, counted.numbers, counted.supports, counted.vertices, threads)
+    return Peeling(remaining, removed_at, lambda removed: progress.left(edges - removed))
 
 
 def _truss_of(counted: CountedEdges, k: int, progress: RoundProgress, threads: int) -> CountedEdges:
@@ -126,11 +128,11 @@ def _truss_of(counted: CountedEdges, k: int, progress: RoundProgress, threads: i
         progress.left(counted.m)
         return counted
     removed_at = np.zeros(int(counted.numbers[-1]) + 1, np.uint32)
-    peeling = _peeling(counted, removed_at, progress, threads)
+    peeling = _peeling(counted.kept(counted.supports > 0), removed_at, progress, threads)
     peeling.drop(bound)
-    remaining = peeling.remaining
-    remaining.pack()
-    return CountedEdges(remaining.ends, remaining.numbers, remaining.supports, remaining.n)
+    left = peeling.remaining
+    left.pack()
+    return CountedEdges(left.ends.copy(), left.numbers.copy(), left.supports.copy(), left.n)
 
 
 def _held(counted: CountedEdges, arcs: int) -> NDArray[np.bool_]:

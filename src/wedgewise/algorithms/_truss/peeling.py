@@ -2,7 +2,8 @@
 
 The edges of a round are its frontier. A round of many goes on all threads: `close_edges` writes down, task by task,
 which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one task. A
-round of few is peeled serially, and so are those that follow from it, until there are many.
+round of few is peeled serially, and so are those that follow from it, until there are many. Where a round removes much
+of what remains, nothing is taken from the rest: its triangles are counted again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._truss.remaining import PACK_SHARE, RemainingEdges
 from wedgewise.algorithms.cpu import _truss_close as close
 from wedgewise.algorithms.cpu import _truss_rows as rows
-from wedgewise.algorithms.cpu._truss_close import BLOCK, FOUND, LossBlocks, Workspace
+from wedgewise.algorithms.cpu._truss_close import BLOCK, FOUND, LOSING, LossBlocks, Workspace
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, Keys
 
@@ -29,6 +30,8 @@ TASKS_AT_ONCE = 16
 SHARE_EDGES_BITS, MAX_SHARES = 17, 128
 FEW_EDGES = 1024  # edges that are not worth a round on all threads
 SERIAL_STEPS = 1 << 24
+RECOUNT_SHARE = 6  # edges whose triangles are counted again in the time that taking those of one takes
+RECOUNT_PART = 2  # counting more than half of the edges again would take memory that is not planned for
 
 OnRound = Callable[[int], None]
 
@@ -95,6 +98,7 @@ class Peeling:
     workspaces: dict[int, Workspace] = field(init=False, default_factory=dict)
     losses: Losses = field(init=False)
     next_frontier: Ids = field(init=False)
+    most_recounted: int = field(init=False)
     removed_in_rows: int = field(init=False, default=0)
     removed: int = field(init=False, default=0)
     rounds: int = field(init=False, default=0)
@@ -102,28 +106,41 @@ class Peeling:
     def __post_init__(self) -> None:
         self.losses = Losses.of(self.remaining.m)
         self.next_frontier = np.empty(self.remaining.m, np.uint32)
+        self.most_recounted = self.remaining.m // RECOUNT_PART
 
     def drop(self, bound: int) -> int:
         """Remove all edges that have at most `bound` triangles, or come down to that as others are removed.
 
         Where there are none, the least support of all (`GONE` without edges); else `bound`.
         """
-        frontier, least = self.remaining.weak(bound)
+        frontier, least = self.remaining.weak(bound, self.next_frontier)
         if not len(frontier):
             return least
         while len(frontier):
+            if self._is_recount_cheaper(len(frontier)):
+                frontier = self._recount(frontier, bound)
+                continue
             self.remaining.mark_frontier(frontier)
             frontier = self._serial(frontier, bound) if len(frontier) <= FEW_EDGES else self._round(frontier, bound)
             if self.removed_in_rows * PACK_SHARE >= self.remaining.m:
                 frontier = self._pack(frontier)
         return bound
 
+    def _is_recount_cheaper(self, frontier: int) -> bool:
+        """Whether to count the edges behind a frontier again, instead of taking its triangles from them."""
+        left = self.remaining.m - self.removed_in_rows - frontier
+        return frontier > FEW_EDGES and left <= min(frontier * RECOUNT_SHARE, self.most_recounted)
+
+    def _recount(self, frontier: Ids, bound: int) -> Ids:
+        """Remove many edges, and count the triangles of the others; the next frontier."""
+        self._remove(frontier, bound)
+        self._pack(frontier[:0])
+        self.remaining.recount()
+        return self.remaining.weak(bound, self.next_frontier)[0]
+
     def _pack(self, frontier: Ids) -> Ids:
         renumbered = self.remaining.pack()
         self.removed_in_rows = 0
-        self.workspaces.clear()
-        del self.losses  # before others take their place
-        self.losses = Losses.of(self.remaining.m)
         self.next_frontier = self.next_frontier[: self.remaining.m]
         return renumbered[frontier]
 
@@ -138,7 +155,7 @@ class Peeling:
     def _workspace(self, worker: int) -> Workspace:
         if worker not in self.workspaces:
             marks, stamps = np.zeros(self.remaining.n, np.uint64), np.zeros(1, np.uint64)
-            self.workspaces[worker] = Workspace(marks, stamps, np.empty(FOUND, np.uint64))
+            self.workspaces[worker] = Workspace(marks, stamps, np.empty(FOUND, np.uint64), np.empty(LOSING, np.uint32))
         return self.workspaces[worker]
 
     def _serial(self, frontier: Ids, bound: int) -> Ids:

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._truss.counted_edges import supports_among
 from wedgewise.algorithms.cpu import _truss_rows as kernels
 from wedgewise.algorithms.cpu._truss_close import GONE, REMOVED, RemainingRows
 from wedgewise.machine.threads import run_tasks
@@ -25,7 +26,7 @@ PACK_SHARE = 4  # rows are packed once a quarter of their edges is removed
 class RemainingEdges:
     """Edges with their ends ``low << 32 | high`` ascending, supports, states, and numbers in the graph as it was.
 
-    Row v is ``rows[firsts[v]:stops[v]]``; there are gaps between rows. 33 bytes per edge, 16 per vertex.
+    Row v is ``rows[firsts[v]:stops[v]]``; there are gaps between rows. 37 bytes per edge, 16 per vertex.
     """
 
     ends: Keys
@@ -36,6 +37,7 @@ class RemainingEdges:
     stops: Keys
     rows: Keys
     threads: int
+    renumbered: Ids  # memory that every `pack` uses again: what was never written before costs more than packing
 
     @classmethod
     def of(cls, ends: Keys, numbers: Ids, supports: Ids, vertices: int, threads: int) -> RemainingEdges:
@@ -49,7 +51,8 @@ class RemainingEdges:
         by_entries[0], by_entries[-1] = 0, vertices
         for higher in (True, False):
             _each_vertex_range(by_entries, len(ends), partial(kernels.place_ends, ends, higher, stops, rows))
-        return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
+        renumbered = np.empty(len(ends), np.uint32)
+        return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads, renumbered)
 
     @property
     def arrays(self) -> RemainingRows:
@@ -66,10 +69,12 @@ class RemainingEdges:
         """Vertices, likewise."""
         return len(self.firsts)
 
-    def weak(self, bound: int) -> tuple[Ids, int]:
-        """The edges with at most `bound` triangles, and the least support of the others (`GONE` without any)."""
+    def weak(self, bound: int, listed: Ids) -> tuple[Ids, int]:
+        """The edges with at most `bound` triangles, and the least support of the others (`GONE` without any).
+
+        Each of them is written into `listed` before, which has room for all edges.
+        """
         steps = _steps(self.m)
-        listed = np.empty(self.m, np.uint32)
 
         def collect(step: int, _worker: int) -> tuple[int, int]:
             begin, end = steps[step], steps[step + 1]
@@ -90,27 +95,41 @@ class RemainingEdges:
         self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, bound, removed_at))
 
     def pack(self) -> Ids:
-        """Forget the removed edges and the vertices without others; the new number of every edge."""
-        renumbered = np.cumsum(self.states != REMOVED, dtype=np.uint32)
-        renumbered -= np.uint32(1)
-        count = self.m - int(np.count_nonzero(self.states == REMOVED))
+        """Forget the removed edges, and vertices once half have no others; the new number of every edge that stays."""
+        renumbered = self.renumbered[: self.m]
+        staying = self.states != REMOVED
+        np.cumsum(staying, dtype=np.uint32, out=renumbered)
+        renumbered -= staying
+        count = int(np.count_nonzero(staying))
         self._each_row(
             lambda begin, end: kernels.pack_rows(
                 self.firsts, self.stops, self.rows, begin, end, self.states, renumbered
             )
         )
+        names = self._forget_vertices()
+        edges = kernels.EdgeArrays(self.ends, self.numbers, self.supports, self.states)
+        for begin in range(0, self.m, STEP_EDGES):  # in order, since edges move to where others were
+            kernels.move_edges(begin, min(begin + STEP_EDGES, self.m), edges, renumbered, names)
+        self.ends, self.numbers = self.ends[:count], self.numbers[:count]
+        self.supports, self.states = self.supports[:count], self.states[:count]
+        return renumbered
+
+    def recount(self) -> None:
+        """Count the triangles of the packed edges."""
+        self.supports = supports_among(self.ends, self.n, self.threads)
+
+    def _forget_vertices(self) -> Ids:
+        """Forget the vertices without edges, once they are half of all; the new name of every vertex."""
         kept = self.stops > self.firsts
+        if 2 * int(np.count_nonzero(kept)) > self.n:
+            return np.arange(self.n, dtype=np.uint32)
         names = np.cumsum(kept, dtype=np.uint32)
         names -= np.uint32(1)
         self.firsts, self.stops = self.firsts[kept], self.stops[kept]
         self._each_row(
             lambda begin, end: kernels.rename_neighbours(self.firsts, self.stops, self.rows, begin, end, names)
         )
-        edges = kernels.EdgeArrays(self.ends, self.numbers, self.supports, self.states)
-        moved = kernels.EdgeArrays(*(np.empty(count, array.dtype) for array in edges))
-        self._each(self.m, lambda begin, end: kernels.move_edges(begin, end, edges, renumbered, names, moved))
-        self.ends, self.numbers, self.supports, self.states = moved
-        return renumbered
+        return names
 
     def _each(self, items: int, work: Callable[[int, int], None]) -> None:
         """Work on ranges of edges."""

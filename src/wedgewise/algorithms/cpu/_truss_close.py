@@ -7,12 +7,13 @@ frontier the shorter row of its ends is streamed, and each neighbour is looked u
     search   where the longer row is `SEARCH_STEPS` times as long as all that is streamed past it, by bisection
 
 What is found goes into a short list without a branch, since about every second test finds something. Then the list
-is gone through: a triangle with a removed edge is none, and one with several of the frontier belongs to the least.
+is gone through: a triangle with a removed edge is none, and one with several of the frontier belongs to the least. The
+edges that lose one are half of all that were found, or fewer, and listed first, without a branch, too.
 
 Supports are not touched here. The edges that lose a triangle are written into blocks by *share* (a range of edges
 whose supports fit into a cache), and `take_triangles` applies them share by share: each share is applied by one task,
 so that nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
-Memory: 8 bytes per remaining vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
+Memory: 8 bytes per remaining vertex and thread for marks, 24 KB for lists; blocks are those of the caller.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from wedgewise.stages import Ids, Keys
 REMAINING, IN_FRONTIER, REMOVED = range(3)
 GONE = 0xFFFFFFFF  # the support of a removed edge
 FOUND = 1024  # triangles that are listed before they are gone through
-SEARCH_STEPS = 6  # what one bisection costs, in marks
+SEARCH_STEPS = 32  # what one bisection costs, in marks: it waits for the cache, and marks are read in order
+LOSING = 1 << 12  # edges that are listed before they are written down
 BLOCK = 256  # losses in one block
 STAMP, USED = range(2)  # of a worker's counters: the mark of the present row; of a task's: its blocks in use
 
@@ -48,11 +50,12 @@ class RemainingRows(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What one thread needs: marks by vertex, the last stamp, the list of found triangles."""
+    """What one thread needs: marks by vertex, the last stamp, lists of found triangles and of edges that lose one."""
 
     marks: Keys
     stamps: Keys
     found: Keys
+    losing: Ids
 
 
 class LossBlocks(NamedTuple):
@@ -104,35 +107,37 @@ def list_searched(rows, begin, end, long_begin, long_end, found):  # type: ignor
 
 
 @helper
-def lose(edge, staying, blocks, cursors, counters):  # type: ignore[no-untyped-def]
-    """Write down that an edge loses a triangle, if it is staying; a full block is followed by a new one.
-
-    The last place of a block is for those that do not stay.
-    """
-    share = edge >> blocks.share_bits
-    position = cursors[share]
-    blocks.losses[position] = edge
-    position += staying
-    cursors[share] = position
-    if (position & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
-        fresh = counters[USED]
-        counters[USED] = fresh + np.uint64(1)
-        blocks.shares[fresh] = share
-        blocks.fills[position >> np.uint64(8)] = np.uint32(BLOCK - 1)
-        cursors[share] = fresh << np.uint64(8)
-
-
-@helper
-def go_through(edge, found, count, states, blocks, cursors, counters):  # type: ignore[no-untyped-def]
-    """Take the listed triangles of an edge from those that stay."""
+def list_losing(edge, found, count, states, losing, listed):  # type: ignore[no-untyped-def]
+    """List the edges that lose a triangle with an edge of the frontier, behind those `listed` so far; how many then."""
     low, one = np.uint64(0xFFFFFFFF), np.uint64(1)
     for number in range(count):
         first, second = found[number] >> np.uint64(32), found[number] & low
         a, b = np.uint64(states[first]), np.uint64(states[second])
         earlier = (a & np.uint64(first < edge)) | (b & np.uint64(second < edge)) | (a >> one) | (b >> one)
         own = (earlier & one) ^ one
-        lose(first, own & (a ^ one), blocks, cursors, counters)
-        lose(second, own & (b ^ one), blocks, cursors, counters)
+        losing[listed] = first
+        listed += own & (a ^ one)
+        losing[listed] = second
+        listed += own & (b ^ one)
+    return listed
+
+
+@helper
+def write_down(losing, listed, blocks, cursors, counters):  # type: ignore[no-untyped-def]
+    """Write the listed edges into the blocks of their shares; a full block is followed by a new one."""
+    for number in range(listed):
+        edge = np.uint64(losing[number])
+        share = edge >> blocks.share_bits
+        position = cursors[share]
+        blocks.losses[position] = edge
+        position += np.uint64(1)
+        cursors[share] = position
+        if (position & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
+            fresh = counters[USED]
+            counters[USED] = fresh + np.uint64(1)
+            blocks.shares[fresh] = share
+            blocks.fills[position >> np.uint64(8)] = np.uint32(BLOCK - 1)
+            cursors[share] = fresh << np.uint64(8)
 
 
 @helper
@@ -163,7 +168,8 @@ def close_edges(
     """Write down what the edges ``keys[begin:end]``, ``longer end << 32 | edge`` ascending, take from others."""
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
     ends, _, states, firsts, stops, rows = remaining
-    marks, stamps, found = own
+    marks, stamps, found, losing = own
+    full, listed = np.uint64(LOSING - 2 * FOUND), np.uint64(0)
     for share in range(np.uint64(len(cursors))):
         cursors[share] = share << np.uint64(8)
         blocks.shares[share] = share
@@ -187,9 +193,13 @@ def close_edges(
                     count = list_searched(rows, position, piece, long_begin, long_end, found)
                 else:
                     count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
-                go_through(edge, found, count, states, blocks, cursors, counters)
+                listed = list_losing(edge, found, count, states, losing, listed)
+                if listed > full:
+                    write_down(losing, listed, blocks, cursors, counters)
+                    listed = np.uint64(0)
                 position = piece
         at = group
+    write_down(losing, listed, blocks, cursors, counters)
     for share in range(np.uint64(len(cursors))):
         blocks.fills[cursors[share] >> np.uint64(8)] = np.uint32(cursors[share] & np.uint64(BLOCK - 1))
 
@@ -255,7 +265,7 @@ def peel_serially(
     """
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
     ends, supports, states, firsts, stops, rows = remaining
-    marks, stamps, found = own
+    marks, stamps, found, _ = own
     at, stop, bound32 = np.uint64(done), np.uint64(filled), np.uint32(bound)
     steps = np.uint64(0)
     marked = low

@@ -11,6 +11,7 @@ from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
 BLOCK, TAIL_BLOCKS_PER_SM, WORK_BLOCKS_PER_SM = 256, 64, 16
+ARCS_PER_THREAD = 8  # as in tails.cu
 CHUNK_ARCS = 128
 ARC_COST = 16  # keys or steps that an arc takes the time of before its first one
 
@@ -18,7 +19,7 @@ ARC_COST = 16  # keys or steps that an arc takes the time of before its first on
 def tails_of(graph: DeviceGraph, device: Device) -> Array:
     """The tail of every arc, in 4 bytes each."""
     tails = device.xp.empty(graph.m, device.xp.uint32)
-    grid = grid_for(graph.m, BLOCK, TAIL_BLOCKS_PER_SM, device)
+    grid = grid_for(-(-graph.m // ARCS_PER_THREAD), BLOCK, TAIL_BLOCKS_PER_SM, device)
     arguments = (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails)
     device.launch("tails", "write_tails", grid, BLOCK, arguments, defines=(offset_bits(graph.offsets),))
     return tails

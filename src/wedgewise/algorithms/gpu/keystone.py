@@ -1,10 +1,10 @@
 """What: pivots on the middle vertex; near the hubs, one look-up tests an id against up to 32 pivots.
 
-Paper: ours; keystone.cu counts, keystone_prepare.cu splits the rows at the hubs and makes the items. The host chooses
-how many hubs there are, sorts the items by pivot and cuts them into equal shares for the blocks.
-Memory beyond the oriented graph: per arc 4 bytes of tails and at most 4 of 16-bit ids; per vertex 44, and 32 of padding
-of rows; in each batch of pivots, per arc at most 16 of items, 24 while they are sorted or shared out, and 16 of
-searches, or 32 with offsets of 64 bits.
+Paper: ours; keystone.cu counts, keystone_prepare.cu splits the rows at the hubs and places the items by pivot. The host
+chooses how many hubs there are and waits for the device twice: for how much to allocate, and for the work of launches.
+Memory beyond the oriented graph: per arc 4 bytes of tails and at most 4 of 16-bit ids; per vertex 56 and 32 of padding
+of rows; in each batch of pivots, per arc at most 16 of items, half a byte of their cost, and 16 of searches, or 32 with
+offsets of 64 bits.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ MAX_NEAR_HUBS = (1 << 14) - 1  # with the same spare id, a table of 64 KiB: two 
 FEW_NEAR_HUBS = (1 << 12) - 1
 MANY_ARCS = 1 << 21  # from here on, large tables pay
 MAX_ARCS = 1 << 32
-PREPARING_BLOCK = 256
-PREPARING_BLOCKS_PER_SM = 16
+MAX_LOADS = (1 << 32) - 1
+PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 8
+TILE_ARCS, MAX_TILES = 1 << 12, 1 << 12  # of arcs whose items a block places, more where there would be more tiles
+CHUNK = 32  # as in keystone_prepare.cu
 BLOCKS_PER_SM = 32
 RESERVED_SHARED_BYTES = 1024  # of every block, by the system
 FAR_BLOCK, LARGE_FAR_BLOCK = 64, 128  # threads that share a bitmap
@@ -83,6 +85,10 @@ class HubsOnDevice:
     @property
     def units(self) -> int:
         return self.first_near + -(-self.near // NEAR_PIVOTS)
+
+    @property
+    def groups(self) -> int:
+        return self.units - self.first_near
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -118,24 +124,74 @@ class Split:
     def of(cls, graph: DeviceGraph, hubs: HubsOnDevice, device: Device) -> Split:
         xp, n, rows = device.xp, graph.n, (graph.offsets, graph.out_neighbours)
         begins = xp.empty(n, graph.offsets.dtype), xp.empty(n, graph.offsets.dtype)  # of near hubs, of hubs
-        loads = xp.zeros(n, xp.uint32), xp.zeros(n, xp.uint32)
-        _for_each(device, graph, "split_rows", n, (*rows, *hubs.arguments, *begins, *loads))
+        loads = xp.empty(n, xp.uint32), xp.empty(n, xp.uint32)
+        for_each(device, graph, "split_rows", n, (*rows, *hubs.arguments, *begins, *loads))
         near_start, hub_start = (sums_before(of_rows, xp, xp.uint32) for of_rows in loads)
-        near_ids = xp.full(IDS_PER_LOAD * int(near_start[-1]), hubs.near, xp.uint16)
-        hub_ids = xp.full(IDS_PER_LOAD * int(hub_start[-1]), hubs.hubs, xp.uint16)
+        most_loads = graph.m // IDS_PER_LOAD + n  # every row is padded to whole ones
+        near_ids, hub_ids = (xp.empty(IDS_PER_LOAD * most_loads, xp.uint16) for _ in range(2))
         arguments = (*rows, tails_of(graph, device), *begins, near_start, hub_start, *hubs.arguments)
         return cls(arguments, near_start, hub_start, near_ids, hub_ids)
 
 
-def _for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
-    """A preparing kernel over so many rows, arcs or items."""
+def for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
+    """A preparing kernel over so many rows, arcs, units or items."""
     grid = grid_for(count, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
     device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph.offsets),))
 
 
+def for_tiles(
+    device: Device, graph: DeviceGraph, kernel: str, tiles: Tiles, groups: int, arguments: tuple[Any, ...]
+) -> None:
+    """One with a block per tile of arcs, which has a number of each group."""
+    shared_bytes, defines = 4 * groups, (offset_bits(graph.offsets),)
+    device.launch(
+        PREPARING_STEM, kernel, tiles.count, PREPARING_BLOCK, arguments, shared_bytes=shared_bytes, defines=defines
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """How many tiles the arcs are cut into, and of how many arcs."""
+
+    count: int
+    arcs: int
+
+    @classmethod
+    def of(cls, m: int) -> Tiles:
+        arcs = max(TILE_ARCS, -(-m // MAX_TILES))
+        return cls(-(-m // arcs), arcs)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Which units have one and which unit each is of; how many tables and items come before each unit."""
+
+    has_table: Array
+    units: Array
+    ends: Array
+    before: Array
+    items_before: Array
+
+    @classmethod
+    def of(
+        cls, graph: DeviceGraph, pivot_items: Array, tile_starts: Array, groups: int, least_loads: int, device: Device
+    ) -> Tables:
+        """Of the pivots below the groups those with enough loads, and all groups."""
+        xp, far = device.xp, len(pivot_items)
+        count = far + groups
+        has_table, flags, items = xp.empty(count, xp.uint8), xp.empty(count, xp.uint32), xp.empty(count, xp.uint32)
+        sizes = np.uint32(min(least_loads, MAX_LOADS)), np.uint32(far), np.uint32(count)
+        chosen = pivot_items, tile_starts, np.uint32(Tiles.of(graph.m).count), *sizes, has_table, flags, items
+        for_each(device, graph, "choose_tables", count, chosen)
+        before, items_before = (sums_before(counts, xp, xp.uint32) for counts in (flags, items))
+        units, ends = flags, items  # whose memory serves again
+        for_each(device, graph, "list_tables", count, (has_table, before, items_before, sizes[2], units, ends))
+        return cls(has_table, units, ends, before, items_before)
+
+
 @dataclass(frozen=True, slots=True)
 class Pivoting:
-    """What all batches share: rows split at the hubs, units that have tables, the number of each table."""
+    """What all batches share: rows split at the hubs, and which units have tables."""
 
     graph: DeviceGraph
     hubs: HubsOnDevice
@@ -144,23 +200,25 @@ class Pivoting:
     found: Array
     split: Split
     unit_arcs: Array
-    has_table: Array
-    table_of: Array
-    units: Array
+    searchable: Array
+    tile_starts: Array
+    tables: Tables
 
     @classmethod
     def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Pivoting:
         xp, hubs = device.xp, HubsOnDevice.choose(graph, knobs, device.shared_bytes)
         split = Split.of(graph, hubs, device)
-        pivot_loads = xp.zeros(hubs.first_near, xp.uint64)
+        tiles, pivot_items = Tiles.of(graph.m), xp.zeros(hubs.first_near, xp.uint64)
+        items_of_tile = xp.empty(hubs.groups * tiles.count, xp.uint32)
         unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
-        sums = split.near_ids, split.hub_ids, pivot_loads, unit_arcs, np.uint32(len(unit_arcs))
-        _for_each(device, graph, "measure_arcs", graph.m, (*split.arguments, np.uint64(graph.m), *sums))
-        has_table = xp.ones(hubs.units, xp.bool_)
-        has_table[: hubs.first_near] = pivot_loads >= _least_far_loads(graph, knobs)
-        table_of = xp.cumsum(has_table, dtype=xp.uint32) - xp.uint32(1)  # of units that have one
-        units = xp.flatnonzero(has_table).astype(xp.uint32)
-        return cls(graph, hubs, knobs, device, found, split, unit_arcs, has_table.view(xp.uint8), table_of, units)
+        searchable = xp.zeros(1, xp.uint64)
+        ids, sums = (split.near_ids, split.hub_ids), (pivot_items, items_of_tile, np.uint32(hubs.groups))
+        sizes, arcs = (np.uint64(graph.m), np.uint32(tiles.arcs)), (unit_arcs, np.uint32(len(unit_arcs)), searchable)
+        measured = (*split.arguments, *sizes, *ids, *sums, *arcs)
+        for_tiles(device, graph, "measure_arcs", tiles, hubs.groups, measured)
+        starts = sums_before(items_of_tile, xp, xp.uint32)
+        tables = Tables.of(graph, pivot_items, starts, hubs.groups, _least_far_loads(graph, knobs), device)
+        return cls(graph, hubs, knobs, device, found, split, unit_arcs, searchable, starts, tables)
 
     def batch_bounds(self, batches: int) -> list[int]:
         """Ranges of units with about equally many arcs."""
@@ -175,46 +233,57 @@ class Pivoting:
     def batch(self, first_unit: int, end_unit: int) -> tuple[Launch, ...]:
         """Place the items and searches of a range of units; then counting is a launch for each kind that there is."""
         placed = self._place(first_unit, end_unit)
-        bounds = self.device.xp.asarray([first_unit, self.hubs.first_near, end_unit], self.units.dtype)
-        first, middle, end = self.device.xp.searchsorted(self.units, bounds).tolist()
-        far_end = max(first, min(middle, end))
-        far_items = int(placed.table_ends[far_end - 1]) if far_end > first else 0
-        return (*self._near_launches(placed, far_items), *self._far_launches(placed, first, far_end, far_items))
+        return (*self._near_launches(placed), *self._far_launches(placed))
 
     def _place(self, first_unit: int, end_unit: int) -> BatchItems:
-        xp, graph, device = self.device.xp, self.graph, self.device
-        ranged = (
-            *self.split.arguments,
-            np.uint64(graph.m),
-            np.uint32(first_unit),
-            np.uint32(end_unit),
-            self.has_table,
+        xp, device, graph, tables = self.device.xp, self.device, self.graph, self.tables
+        far_end = max(first_unit, min(self.hubs.first_near, end_unit))
+        units = xp.asarray([first_unit, far_end, end_unit], np.uint32)
+        first_table, far_tables_end, _ = tables.before[units].tolist()
+        first_item, far_items_end, end_item = tables.items_before[units].tolist()
+        items = xp.empty((end_item - first_item, 4), xp.uint32)
+        searches = xp.empty((self._most_searches(first_unit, far_end), 4), graph.offsets.dtype)
+        totals, units_taken = xp.zeros(3, xp.uint64), (np.uint64(graph.m), np.uint32(first_unit), np.uint32(end_unit))
+        placed = (*self.split.arguments, *units_taken, tables.has_table, tables.before)
+        if far_end > first_unit:
+            next_item = tables.items_before[first_unit:far_end] - xp.uint32(first_item)
+            for_each(device, graph, "place_far", graph.m, (*placed, next_item, items, searches, totals[2:]))
+        if end_unit > far_end:
+            tiles, groups = Tiles.of(graph.m), self.hubs.groups
+            starts = np.uint32(tiles.arcs), self.tile_starts, np.uint32(groups)
+            near = (*placed, *starts, tables.items_before, np.uint32(first_item), items)
+            for_tiles(device, graph, "place_near", tiles, groups, near)
+        far_items = far_items_end - first_item
+        costs = xp.empty(-(-(len(items) - far_items) // CHUNK), xp.uint64)
+        table_cost = np.uint32(GROUP_COST)
+        if len(items) > 0:
+            counted = (items, np.uint32(far_items), np.uint32(len(items)), table_cost, costs, totals)
+            for_each(device, graph, "add_costs", len(items) + CHUNK, counted)
+        near_cost, far_cost, search_count = totals.tolist()
+        ends = tables.ends if first_item == 0 else tables.ends - xp.uint32(first_item)
+        return BatchItems(
+            items, ends, (first_table, far_tables_end), searches[:search_count], costs, far_items, near_cost, far_cost
         )
-        counts = xp.zeros(2, xp.uint64)
-        _for_each(device, graph, "count_items", graph.m, (*ranged, counts))
-        item_count, search_count = (int(count) for count in counts.tolist())
-        keys, searches = xp.empty(item_count, xp.uint64), xp.empty((search_count, 4), graph.offsets.dtype)
-        placed = (*ranged, self.table_of, keys, searches, xp.zeros(2, xp.uint32))
-        _for_each(device, graph, "place_arcs", graph.m, placed)
-        keys.sort()
-        items = xp.empty((item_count, 4), xp.uint32)
-        if item_count > 0:
-            written = (*self.split.arguments, keys, np.uint32(item_count), items)
-            _for_each(device, graph, "write_items", item_count, written)
-        after = xp.arange(1, len(self.units) + 1, dtype=xp.uint64) << np.uint64(32)
-        return BatchItems(items, xp.searchsorted(keys, after).astype(xp.uint32), searches)
 
-    def _near_launches(self, placed: BatchItems, first_item: int) -> Iterator[Launch]:
+    def _most_searches(self, first_unit: int, far_end: int) -> int:
+        """How many arcs there are at most to search, of the units of single pivots."""
+        if far_end == first_unit:
+            return 0
+        arcs = self.unit_arcs[first_unit:far_end] if len(self.unit_arcs) > 0 else self.searchable
+        return int(arcs.sum(dtype=self.device.xp.uint64))
+
+    def _near_launches(self, placed: BatchItems) -> Iterator[Launch]:
         """Blocks that search, and take the items of groups, of about equal cost."""
-        items, searches, block = placed.items[first_item:], placed.searches, self.near_block
-        if len(items) == len(searches) == 0:
+        searches, block = placed.searches, self.near_block
+        if placed.near_cost == len(searches) == 0:
             return
         shared_bytes = 4 * (self.hubs.near + 1)
         xp, grid = self.device.xp, blocks_at_once(block, shared_bytes, self.device)
-        cost_before = _cost_before(xp, items)
-        launches = max(-(-int(cost_before[-1]) // LAUNCH_COST), -(-len(searches) // LAUNCH_SEARCHES))
-        ends = xp.arange(launches * grid + 1) * int(cost_before[-1]) // (launches * grid)  # of equal shares
-        cuts = xp.searchsorted(cost_before, ends).astype(xp.uint32) + xp.uint32(first_item)
+        launches = max(-(-placed.near_cost // LAUNCH_COST), -(-len(searches) // LAUNCH_SEARCHES))
+        cuts = xp.empty(launches * grid + 1, xp.uint32)
+        before, chunks = sums_before(placed.costs, xp), np.uint32(len(placed.costs))
+        ends = np.uint32(len(cuts) - 1), np.uint32(placed.far_items), np.uint32(len(placed.items))
+        for_each(self.device, self.graph, "write_cuts", len(cuts), (before, chunks, *ends, cuts))
         tables = (
             self.graph.out_neighbours,
             np.uint32(self.hubs.n),
@@ -222,7 +291,7 @@ class Pivoting:
             self.split.near_start,
             self.split.near_ids,
             placed.items,
-            self.units,
+            self.tables.units,
             placed.table_ends,
         )
         for launch in range(launches):
@@ -230,10 +299,11 @@ class Pivoting:
             share = cuts[launch * grid : (launch + 1) * grid + 1], searches[first:end], np.uint32(end - first)
             yield self._launch("count_near", grid, block, (*tables, *share, self.found), shared_bytes)
 
-    def _far_launches(self, placed: BatchItems, first_table: int, end_table: int, item_count: int) -> Iterator[Launch]:
+    def _far_launches(self, placed: BatchItems) -> Iterator[Launch]:
         """As many blocks as there is memory for a bitmap each."""
-        if item_count == 0:
+        if placed.far_items == 0:
             return
+        first_table, end_table = placed.far_tables
         bitmap_bytes = 4 * (self.hubs.hubs // 32 + 1)
         fitting = self.device.shared_bytes // (bitmap_bytes + RESERVED_SHARED_BYTES)
         grid = self.device.sms * max(1, min(fitting, BLOCKS_PER_SM))
@@ -242,11 +312,10 @@ class Pivoting:
             self.split.hub_start,
             self.split.hub_ids,
             placed.items,
-            self.units,
+            self.tables.units,
             placed.table_ends,
         )
-        cost = int(_cost_before(self.device.xp, placed.items[:item_count])[-1])
-        launches = min(-(-cost // LAUNCH_COST), end_table - first_table)
+        launches = min(-(-placed.far_cost // LAUNCH_COST), end_table - first_table)
         bounds = [first_table + (end_table - first_table) * launch // launches for launch in range(launches + 1)]
         for begin, end in pairwise(bounds):
             arguments = (*bitmaps, np.uint32(begin), np.uint32(end), self.found)
@@ -273,11 +342,20 @@ class Pivoting:
 
 @dataclass(frozen=True, slots=True)
 class BatchItems:
-    """What the counting kernels of a batch go through: items by table, where those of each table end, and searches."""
+    """What the counting kernels of a batch go through: items by table, where those of each table end, and searches.
+
+    Items of single pivots come first, `far_items` of them, with the tables in the range `far_tables`. ``costs`` are
+    those of every `CHUNK` of the other items, whose sum is `near_cost`.
+    """
 
     items: Array
     table_ends: Array
+    far_tables: tuple[int, int]
     searches: Array
+    costs: Array
+    far_items: int
+    near_cost: int
+    far_cost: int
 
 
 def _least_far_loads(graph: DeviceGraph, knobs: Knobs) -> int:
@@ -289,22 +367,14 @@ def _least_far_loads(graph: DeviceGraph, knobs: Knobs) -> int:
     return int(knobs["least_far_loads"]) or chosen
 
 
-def _cost_before(xp: Any, items: Array) -> Array:
-    """What comes before each item, and all of it: loads, and the building of every new table."""
-    cost = xp.zeros(len(items) + 1, xp.int64)
-    cost[1:] = items[:, 1]
-    cost[1:] -= items[:, 0]
-    cost[1:] += 2
-    cost[2:] += GROUP_COST * (items[1:, 3] != items[:-1, 3])
-    return xp.cumsum(cost)
-
-
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     wide = shape.m >= 1 << 31
     offset = 8 if wide else 4
-    shared = (4 + 4) * shape.m + (2 * offset + 4 * 4 + 2 * 2 * IDS_PER_LOAD + 20) * shape.n
-    batch = (16 + 24 + 4 * offset) * -(-shape.m // max(1, int(knobs["batches"])))
-    return shared + batch
+    shared = (4 + 4) * shape.m + (2 * offset + 4 * 4 + 2 * 2 * IDS_PER_LOAD + 40) * shape.n
+    groups = min(shape.n, int(knobs["near_hubs"]) or MAX_NEAR_HUBS, MAX_HUBS) // NEAR_PIVOTS + 1
+    tiles = 8 * groups * Tiles.of(shape.m).count
+    batch = (16 + 1 + 4 * offset) * -(-shape.m // max(1, int(knobs["batches"])))
+    return shared + tiles + batch
 
 
 ALGORITHM = Algorithm(
@@ -312,7 +382,7 @@ ALGORITHM = Algorithm(
     device="cuda",
     unit="graph",
     answers={
-        "count": DeviceAnswer(prepare, bytes_needed, Cost(2.39e-5, 1.4e-11, 4.0e-13, 2e-3, 2.2e-10)),
+        "count": DeviceAnswer(prepare, bytes_needed, Cost(2.39e-5, 1.4e-11, 4.0e-13, 1.5e-3, 7e-11)),
         "triangles": DeviceAnswer(
             answers.prepare_triangles, answers.triangles_bytes, Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
         ),

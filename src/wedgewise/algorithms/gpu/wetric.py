@@ -23,6 +23,7 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, sums_before, whole_warps
 from wedgewise.machine.gpu import Array, Defines, Device
+from wedgewise.prepare.ranked_arcs import RAW_DEGREE
 from wedgewise.stages import DeviceGraph
 
 COMBINATIONS = (
@@ -37,7 +38,7 @@ MAX_SPREAD = 32  # a thread keeps its searches in the bits of a word
 MAX_ROUNDS = 8
 BLOCKS_PER_SM = 64  # in a grid: enough for an even load, few enough that adding up costs nothing
 PREPARING_BLOCK = 256
-LAUNCH_WEDGES = {"degree": 1 << 31, "core": 1 << 31, "id": 1 << 28}  # without reordering searches are long
+LAUNCH_WEDGES = {RAW_DEGREE: 1 << 31, "degree": 1 << 31, "core": 1 << 31, "id": 1 << 28}  # by id, searches are long
 LAUNCH_TESTS = 1 << 29  # by vertex and by edge
 THREAD_TESTS = 1 << 17  # of one thread in a launch: about 100 ms of dependent loads
 

@@ -28,12 +28,13 @@ DTYPE_REMEDIES = {
 }
 
 
-def edges_from_array(array: NDArray[Any], weights: Any = None) -> EdgeList:
+def edges_from_array(array: NDArray[Any], weights: Any = None, *, labels_checked_later: bool = False) -> EdgeList:
     """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
     refuse_masked(array, "<array>")
     check_pairs(array.dtype, array.shape, "<array>")
     pairs = kept_type(array)
-    _check_labels(pairs, "<array>")
+    if not labels_checked_later:
+        check_labels(pairs, "<array>")
     return EdgeList(pairs, Origin("<array>", "array"), weights=weights_of_pairs(weights, len(pairs), "<array>"))
 
 
@@ -94,11 +95,12 @@ def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
         except OverflowError:
             at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
             raise no_label("<pairs>", at, int(flat[at])) from None
-    _check_labels(pairs, "<pairs>")
+    check_labels(pairs, "<pairs>")
     return pairs
 
 
-def _check_labels(pairs: NDArray[Any], name: str) -> None:
+def check_labels(pairs: NDArray[Any], name: str) -> None:
+    """Refuse the first number that can be no label."""
     outside = first_outside(pairs)
     if outside is not None:
         raise no_label(name, *outside)

@@ -1,8 +1,7 @@
 #include "common/types.cuh"
 
-// The row that holds an arc: the last of n rows that begins at or before it.
-__device__ __forceinline__ u32 row_of(const offset_t* offsets, u32 n, offset_t arc) {
-    u32 low = 0, high = n;  // offsets[low] <= arc < offsets[high]
+// The row that holds an arc: the last that begins at or before it, where offsets[low] <= arc < offsets[high].
+__device__ __forceinline__ u32 row_between(const offset_t* offsets, u32 low, u32 high, offset_t arc) {
     while (high - low > 1) {
         const u32 middle = low + (high - low) / 2;
         if (offsets[middle] <= arc) low = middle;
@@ -10,6 +9,9 @@ __device__ __forceinline__ u32 row_of(const offset_t* offsets, u32 n, offset_t a
     }
     return low;
 }
+
+// The same among all n rows.
+__device__ __forceinline__ u32 row_of(const offset_t* offsets, u32 n, offset_t arc) { return row_between(offsets, 0, n, arc); }
 
 // Whether the ascending ids[low, high) hold an id; a thread that finds it takes no further steps.
 __device__ __forceinline__ bool holds(const u32* ids, u32 low, u32 high, u32 wanted) {
