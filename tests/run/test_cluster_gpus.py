@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from wedgewise.errors import (
 from wedgewise.machine import gpu
 from wedgewise.run import _count_worker, _process_workers, _worker_requests, cluster
 from wedgewise.run._count_worker import BatchResult, CountState
-from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
+from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers, worker_pairing
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run._worker_requests import do_request, release_state
@@ -321,18 +320,22 @@ def test_workers_of_this_machine_have_a_gpu_each(jazz: Store, of_machine: Gpus, 
 def test_gpus_are_given_out_in_turn(monkeypatch: pytest.MonkeyPatch, gpus: Gpus) -> None:
     gpus(2)
     monkeypatch.delenv(VISIBLE, raising=False)
-    asked = partial(Request, algorithm="toy")
-    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("0", "1", "0"), 2)
-    assert gpus_for_workers(asked(device="cuda", workers=4)) == (("0", "1", "0", "1"), 2)
-    assert gpus_for_workers(asked(device="hybrid", workers=3)) == (("0", "1", ""), 1)
-    assert gpus_for_workers(asked(device="cpu", workers=3, algorithm="auto")) == ((), 1)
-    assert gpus_for_workers(asked(device="cuda", cluster="there")) == ((), 1)
+
+    def given(algorithm: str = "toy", **how: Any) -> tuple[tuple[str, ...], int]:
+        request = Request(algorithm=algorithm, **how)
+        return gpus_for_workers(request, worker_pairing(request))
+
+    assert given(device="cuda", workers=3) == (("0", "1", "0"), 2)
+    assert given(device="cuda", workers=4) == (("0", "1", "0", "1"), 2)
+    assert given(device="hybrid", workers=3) == (("0", "1", ""), 1)
+    assert given(device="cpu", workers=3, algorithm="auto") == ((), 1)
+    assert given(device="cuda", cluster="there") == ((), 1)
     monkeypatch.setenv(VISIBLE, "GPU-7,3")
-    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("GPU-7", "3", "GPU-7"), 2)
+    assert given(device="cuda", workers=3) == (("GPU-7", "3", "GPU-7"), 2)
     monkeypatch.setattr(gpu, "find_devices", nothing)
-    assert gpus_for_workers(asked(device="hybrid", workers=2)) == (("", ""), 1)
+    assert given(device="hybrid", workers=2) == (("", ""), 1)
     with pytest.raises(DeviceError, match="no CUDA device is there"):
-        gpus_for_workers(asked(device="cuda", workers=2))
+        given(device="cuda", workers=2)
 
 
 def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> None:
