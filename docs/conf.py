@@ -38,7 +38,7 @@ html_css_files = ["wide.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"show_prev_next": False, "show_toc_level": 2, "navigation_with_keys": False}
-html_sidebars: dict[str, list[str]] = {"index": []}
+html_sidebars = {"index": [], "**": ["globaltoc.html"]}
 
 # Pages whose text lives at the root of the repository, where people look for it first.
 SHOWN = {

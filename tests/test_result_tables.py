@@ -30,7 +30,7 @@ from wedgewise.store.build import write_store
 
 Row = tuple[Any, ...]
 
-NUMBERS = {"count", "average_clustering", "transitivity"}
+NUMBERS = {"count", "average_clustering", "transitivity", "degeneracy"}
 TABULATED = [name for name in QUESTIONS if name not in NUMBERS]
 FROM_STORES = ["triangles", "edge_support", "k_truss"]
 DETAILS: dict[str, dict[str, Any]] = {
@@ -38,6 +38,8 @@ DETAILS: dict[str, dict[str, Any]] = {
     "truss_components": {"k": 4},
     "clustering": {"undefined": "nan"},
     "list_triangles": {"start": 3, "stop": 40},
+    "similarity": {"measure": ["cosine", "common_neighbors"]},
+    "top_similar": {"k": 2},
 }
 COLUMNS = {
     "triangles": ["vertex", "triangles"],
@@ -50,7 +52,12 @@ COLUMNS = {
     "max_truss": ["source", "target"],
     "list_triangles": ["u", "v", "w"],
     "truss_summary": ["k", "edges", "vertices", "components"],
+    "core_number": ["vertex", "core"],
+    "connected_components": ["vertex", "component"],
+    "similarity": ["source", "target", "cosine", "common_neighbors"],
+    "top_similar": ["source", "target", "jaccard"],
 }
+FRACTIONS = {"clustering", "cosine", "jaccard"}
 LABELS = {"vertex", "source", "target", "u", "v", "w"}
 PAIRS = [(7 * u + 5, 7 * v + 5) for u, v in generate.small_world(40, 6, 0.2, seed=2).pairs().tolist()] + [(5, 999)]
 SPELLED: dict[str, Callable[[int], Any]] = {"integers": int, "text": lambda label: f"vértex {label}"}
@@ -104,6 +111,11 @@ def expected_rows(graph: ww.Graph, question: str, answer: Any) -> list[Row]:
         return [tuple(labels[end] for end in edges[edge]) for edge in answer.edges.tolist()]
     if question == "list_triangles":
         return [tuple(labels[v] for v in row) for row in answer.tolist()]
+    if question == "similarity":
+        values = zip(*(column.tolist() for column in answer.values.values()), strict=True)
+        return [(labels[u], labels[v], *row) for (u, v), row in zip(answer.ends.tolist(), values, strict=True)]
+    if question == "top_similar":
+        return [(labels[u], labels[v], value) for u, row in enumerate(answer) for v, value in row]
     if question in ("edge_support", "trussness"):
         return [(labels[u], labels[v], value) for (u, v), value in zip(edges, answer.tolist(), strict=True)]
     return list(zip(labels, answer.tolist(), strict=True))
@@ -249,7 +261,7 @@ def test_columns_have_the_types_of_labels_and_answers(question: str, spelling: s
                 assert is_label_type(column, library, spelling)
             else:
                 found = str(column.type if library == "pyarrow" else column.dtype).lower()
-                assert found in (("float64", "double") if name == "clustering" else ("int64",))
+                assert found in (("float64", "double") if name in FRACTIONS else ("int64",))
 
 
 @every_library

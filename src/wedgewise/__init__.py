@@ -9,7 +9,7 @@ import typing as _typing
 
 from _wedgewise_start import signals as signals  # before the imports below, which take a while
 from wedgewise import errors
-from wedgewise.answer_types import Truss, TrussLevel
+from wedgewise.answer_types import Similarity, TopSimilar, Truss, TrussLevel
 from wedgewise.api import (
     Result,
     algorithms,
@@ -25,6 +25,14 @@ from wedgewise.api import (
     triangles,
 )
 from wedgewise.api_listing import iter_triangles, list_triangles, write_triangles
+from wedgewise.api_similarity import (
+    common_neighbors,
+    connected_components,
+    core_number,
+    degeneracy,
+    similarity,
+    top_similar,
+)
 from wedgewise.api_trusses import k_truss, max_truss, truss_components, truss_summary, trussness
 from wedgewise.graph import Graph
 from wedgewise.run.plan import Plan
@@ -42,14 +50,20 @@ __all__ = [
     "Limits",
     "Plan",
     "Result",
+    "Similarity",
     "Store",
+    "TopSimilar",
     "Truss",
     "TrussLevel",
     "__version__",
     "algorithms",
     "average_clustering",
     "clustering",
+    "common_neighbors",
+    "connected_components",
+    "core_number",
     "count",
+    "degeneracy",
     "edge_ids",
     "edge_support",
     "errors",
@@ -63,6 +77,8 @@ __all__ = [
     "partition",
     "read",
     "run",
+    "similarity",
+    "top_similar",
     "transitivity",
     "triangles",
     "truss_components",

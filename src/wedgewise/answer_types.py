@@ -1,9 +1,9 @@
-"""Answers that are neither numbers nor arrays: one truss, a level of them, degrees by support; and what has rows."""
+"""Answers that are neither numbers nor arrays: trusses, degrees by support, similarities; and what has rows."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VERTEX, EDGE, EDGE_OF_TRUSS, TRIANGLE = "vertex", "edge", "edge of a truss", "triangle"
-VERTEX_AND_SUPPORT, LEVEL = "vertex and support", "level of a truss"
+VERTEX_AND_SUPPORT, LEVEL, PAIR = "vertex and support", "level of a truss", "pair of vertices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +119,69 @@ class GeneralizedDegree:
 
     def __iter__(self) -> Iterator[dict[int, int]]:
         return (self[vertex] for vertex in range(len(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How similar pairs of vertices are: both ``ends`` of each pair by number, and ``values`` by the name of a measure.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> found = ww.run("similarity", [(0, 1), (1, 2), (2, 0), (2, 3)], measure=["common_neighbors", "jaccard"]).answer
+    >>> found.ends.tolist(), found.values["common_neighbors"].tolist()
+    ([[0, 1], [0, 2], [1, 2], [2, 3]], [1, 1, 1, 0])
+    """
+
+    ends: NDArray[np.uint32]
+    values: Mapping[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The values of every pair, by name."""
+        return self.values
+
+
+@dataclass(frozen=True, slots=True)
+class TopSimilar:
+    """The most similar partners of some vertices, best first, as rows of one sparse table.
+
+    Row i is about vertex ``vertices[i]``: ``partners[offsets[i]:offsets[i + 1]]`` with their ``values``; partners are
+    vertices by number.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> top = ww.top_similar([(0, 1), (1, 2), (2, 0), (2, 3)], "jaccard", 2)
+    >>> top[3], len(top)
+    ([(0, 0.5), (1, 0.5)], 4)
+    """
+
+    measure: str
+    vertices: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    partners: NDArray[np.uint32]
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def __getitem__(self, row: int) -> list[tuple[int, float]]:
+        part = slice(*self.offsets[range(len(self))[row] :][:2].tolist())
+        return list(zip(self.partners[part].tolist(), self.values[part].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[list[tuple[int, float]]]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The values of every pair, by name."""
+        return {self.measure: self.values}
+
+    @property
+    def ends(self) -> NDArray[np.uint32]:
+        """Both vertices of every pair, row by row."""
+        return np.stack([np.repeat(self.vertices, np.diff(self.offsets)), self.partners], axis=1)

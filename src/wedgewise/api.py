@@ -77,31 +77,28 @@ def count(
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library; or the
-        folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time;
-        a store may also be named by a URL that fsspec reads
-    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together.
-        With `cluster` or `workers`, "cuda" is the GPU of every worker, "hybrid" its GPU where it has one and its CPU
-        otherwise, and "auto" is its CPU
+    graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library. Or a store
+        that `wedgewise partition` made, as a folder or a URL that fsspec reads
+    device : "cpu", "cuda", "hybrid" (CPU and all GPUs together), or "auto", which takes the one estimated to be faster.
+        With `cluster` or `workers`, "cuda" is the GPU of every worker, "hybrid" its GPU if it has one, otherwise its
+        CPU, and "auto" is its CPU
     algorithm : "auto" or a name from `algorithms()`
-    memory_limit : bytes that the work may take. A question that takes more is answered from disk if stores answer it;
-        otherwise it is an error before the work starts. For a store, and a file that is answered from disk, the limit
-        holds for the whole process; for every worker of a cluster, for all workers on this machine together
-    threads : how many threads; the default is what this process may use
+    memory_limit : most bytes to use. If the work needs more, it is answered from disk if stores answer the question;
+        otherwise an error is raised before the work starts. For a store or a file that is answered from disk, the limit
+        is for the whole process. It is for each worker of a cluster, and for all workers on this machine together
+    threads : number of threads; the default is all that this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample
     knobs : parameters of the algorithm by name
-    resume : of a store, and from disk: continue the same work where it was ended. False forgets what it has finished;
-        use it when the options or the version have changed since. Work in memory always starts afresh
-    work_folder : of a store: where finished work is kept until there is an answer, instead of the store's own folder
-        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count. Of a
-        question that is answered from disk: where its blocks are, instead of the system's temporary folder, so that
-        the same question is resumed when it is asked again
-    cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
-    workers : of a store: how many processes of this machine count, instead of this one
-    shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
-        them to as many GPUs. Without it, a resumed count keeps its own; workers take as few as make a task for each of
-        them, by TRUST's rule; otherwise there is one
+    resume : for a store, and from disk: continue from saved progress. False deletes the progress and starts again; use
+        it after a change of options or version. Work in memory always starts again
+    work_folder : folder for temporary blocks and saved progress. The default is the store's own folder, the cache
+        folder for a URL, and the system's temporary folder for other sources, which are then not resumed. A store that
+        cannot be written to needs one, except to count
+    cluster : for a store: the address of a Dask scheduler, or the path of its scheduler file
+    workers : for a store: number of processes on this machine that count
+    shares : for a store, and with "hybrid": split each task into so many, as TRUST does for as many GPUs. The default
+        is what a resumed count had, as few as make a task for each worker, or 1
 
     Examples
     --------
@@ -179,14 +176,14 @@ def clustering(
 ) -> NDArray[np.float64]:
     """Local clustering coefficients, in the order of ``Graph.labels``, as NetworkX defines them.
 
-    The share of a vertex's pairs of neighbours that are joined: 2 t(v) / (d(v) (d(v) − 1)). Where the graph keeps
-    directions, the share of all directed triangles; with weights, triangles count as the geometric mean of theirs.
+    The fraction of pairs of a vertex's neighbours that are joined: 2 t(v) / (d(v) (d(v) − 1)). If the graph keeps
+    directions, the fraction of directed triangles. With weights, a triangle counts as their geometric mean.
 
     Parameters
     ----------
     graph : a Graph, whatever `Graph` accepts, or the folder of a store, which has neither directions nor weights
     weighted : weigh triangles by the weights that the graph keeps
-    undefined : "zero" or "nan" for vertices without a pair of neighbours
+    undefined : "zero" or "nan": the value for vertices with fewer than two neighbours
     **how : the keywords of `count`
 
     Examples
@@ -215,7 +212,7 @@ def average_clustering(
     graph : a Graph, whatever `Graph` accepts, or the folder of a store
     weighted : as in `clustering`
     count_zeros : whether vertices of coefficient zero take part
-    undefined : "zero" counts vertices without a pair of neighbours as zeros, "nan" leaves them out
+    undefined : "zero" counts vertices with fewer than two neighbours as 0, "nan" leaves them out
     **how : the keywords of `count`
 
     Examples
@@ -231,12 +228,12 @@ def average_clustering(
 
 @shows_keywords
 def transitivity(graph: Any, *, undefined: str = "zero", shares: int | None = None, **how: Unpack[Keywords]) -> float:
-    """The share of paths of two edges that are closed: 3 T / Σ C(d, 2).
+    """Global clustering coefficient: 3 T / Σ C(d, 2), for T triangles and degrees d.
 
     Parameters
     ----------
     graph : a Graph, whatever `Graph` accepts, or the folder of a store; directions are ignored
-    undefined : "zero" or "nan" for a graph without such a path
+    undefined : "zero" or "nan": the value for a graph without two edges that meet
     shares : as in `count`
     **how : the keywords of `count`
 

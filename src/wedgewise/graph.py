@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.machine import gpu, hardware
+from wedgewise.machine import gpu, hardware, notebook
 from wedgewise.machine.parameters import as_integer
 from wedgewise.read import ReadOptions
 from wedgewise.read.columns import ColumnChoice
@@ -61,10 +61,8 @@ class Graph:
         on the GPU stays there, and comes to the host when something needs it there
     weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
         attribute where edges have some, or True for the values of a matrix
-    source, target : which columns of a text file or a table are the ends of an edge, each a name, or its position from
-        0 as an integer. Two columns need neither, and well-known pairs of names are found: source and target, src and
-        dst, from and to, sender and receiver, u and v, node1 and node2 and others, with or without an ending such as
-        _id
+    source, target : the columns of a text file or a table with the ends of an edge, by name or by position from 0. Two
+        columns need neither; well-known pairs of names are found, such as source and target, sender and receiver
     weight : the column of a text file or a table that holds the weights to keep
     header : whether the first line of a text file names its columns: True, False, or "auto" to look at the first lines
     combine : the weight of an edge that is there more than once: "last", "sum", "max" or "min" of those given for it;
@@ -204,7 +202,7 @@ class Graph:
         >>> g.neighbors("cy"), g.neighbors(["di", "ada"])
         (['ada', 'bob', 'di'], [['cy'], ['bob', 'cy']])
         """
-        vertices, adjacency = self.index(label), self._rows
+        vertices, adjacency = self.index(label), self.adjacency
         rows = [adjacency.of(vertex) for vertex in np.atleast_1d(vertices).tolist()]
         found = pick_labels(self.labels, np.concatenate([np.empty(0, np.uint32), *rows]))
         if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
@@ -225,7 +223,7 @@ class Graph:
             return self._index
 
     @property
-    def _rows(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """The neighbours of every vertex, prepared at the first call."""
         from wedgewise.prepare.orient import adjacency
 
@@ -418,20 +416,7 @@ class Graph:
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
 
-    def _repr_html_(self) -> str:
-        from wedgewise.machine.notebook import facts_html
-
-        kept = [
-            name for name, is_kept in (("directions", self.directed), ("weights", self.weights is not None)) if is_kept
-        ]
-        facts = [
-            ("read from", self.origin.name),
-            ("vertices", f"{self.n:,}"),
-            ("edges", f"{self.m:,}"),
-            *([("keeps", " and ".join(kept))] if kept else []),
-            ("memory", f"{self.nbytes:,} bytes"),
-        ]
-        return facts_html("Graph", facts)
+    _repr_html_ = notebook.graph_html
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:

@@ -46,8 +46,8 @@ class Result:
     --------
     >>> import wedgewise as ww
     >>> result = ww.run("count", [(0, 1), (1, 2), (2, 0), (0, 0)], verify=True)
-    >>> repr(result).partition(" on ")[0]
-    'Result(count=1, n=3, m=3, reference'
+    >>> repr(result)[:24]
+    'Result(count=1, n=3, m=3'
     >>> result.answer, result.m, result.cleaned.loops, result.verified is not None
     (1, 3, 1, True)
     >>> ww.run("triangles", [("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "dee")]).to_pandas()
@@ -107,11 +107,11 @@ class Result:
     def to_pandas(self) -> Any:
         """The answer as a ``pandas.DataFrame``, its vertices by their labels.
 
-        The columns are ``vertex`` and ``triangles``, ``clustering`` or ``component``; ``source``, ``target`` and
-        ``support`` or ``truss``; ``source`` and ``target`` for the edges of one truss; ``u``, ``v`` and ``w`` for
-        triangles; ``vertex``, ``support`` and ``edges`` for `generalized_degree`; the fields of `TrussLevel` for
-        `truss_summary`. A store, and a file that was answered from disk, are read for that, all labels and edges at
-        once and whatever limit the question had.
+        The columns are ``vertex`` and ``triangles``, ``clustering``, ``component`` or ``core``; ``source``, ``target``
+        and ``support``, ``truss`` or measures of similarity; ``source`` and ``target`` for the edges of one truss;
+        ``u``, ``v`` and ``w`` for triangles; ``vertex``, ``support`` and ``edges`` for `generalized_degree`; the fields
+        of `TrussLevel` for `truss_summary`. A store, and a file that was answered from disk, are read for that, all
+        labels and edges at once and whatever limit the question had.
 
         Raises
         ------
@@ -176,8 +176,10 @@ def _plain(answer: Any) -> Any:
         return None if isnan(answer) else answer
     if isinstance(answer, tuple):
         return [_plain(item) for item in answer]
+    if isinstance(answer, Mapping):
+        return {name: _plain(value) for name, value in answer.items()}
     return (
         answer
-        if isinstance(answer, int)
+        if isinstance(answer, int | str)
         else {part.name: _plain(getattr(answer, part.name)) for part in fields(answer)}
     )

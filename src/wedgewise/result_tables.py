@@ -4,11 +4,15 @@ question              columns                        a row per
 triangles             vertex, triangles              vertex
 clustering            vertex, clustering             vertex
 truss_components      vertex, component              vertex
+core_number           vertex, core                   vertex
+connected_components  vertex, component              vertex
 generalized_degree    vertex, support, edges         vertex and support
 edge_support          source, target, support        edge
 trussness             source, target, truss          edge
 k_truss, max_truss    source, target                 edge of the truss
 list_triangles        u, v, w                        triangle
+similarity            source, target, measures       edge or pair
+top_similar           source, target, measure        vertex and partner
 truss_summary         k, edges, vertices, components k
 """
 
@@ -25,10 +29,13 @@ from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer_types import (
     EDGE,
     EDGE_OF_TRUSS,
+    PAIR,
     TRIANGLE,
     VERTEX,
     VERTEX_AND_SUPPORT,
     GeneralizedDegree,
+    Similarity,
+    TopSimilar,
     Truss,
     TrussLevel,
 )
@@ -70,6 +77,10 @@ def _degrees_by_support(graph: LabelledGraph, _name: str, degrees: GeneralizedDe
     return {**labels, "support": degrees.supports, "edges": degrees.edges}
 
 
+def _values_of_pairs(graph: LabelledGraph, _name: str, found: Similarity | TopSimilar) -> NamedColumns:
+    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), **found.columns}
+
+
 def _levels(levels: tuple[TrussLevel, ...]) -> NamedColumns:
     return {
         part.name: np.array([getattr(level, part.name) for level in levels], np.int64) for part in fields(TrussLevel)
@@ -81,5 +92,6 @@ COLUMNS: dict[str, Callable[[LabelledGraph, str, Any], NamedColumns]] = {
     VERTEX_AND_SUPPORT: _degrees_by_support,
     EDGE: _per_edge,
     EDGE_OF_TRUSS: _edges_of_truss,
+    PAIR: _values_of_pairs,
     TRIANGLE: _triangles,
 }

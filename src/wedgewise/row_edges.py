@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.errors import InputError, UnknownLabelError, UnknownNameError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.prepare.attributes import find_ascending
 from wedgewise.read import ReadOptions, TableReading
-from wedgewise.read.columns import FIRST_TWO, ColumnChoice
+from wedgewise.read.columns import ANY_COLUMNS, FIRST_TWO, ColumnChoice
 from wedgewise.read.graph_data import GraphData
 from wedgewise.stages import Column, EdgeList
 from wedgewise.stages.labels import TextLabels
@@ -85,17 +86,47 @@ def edge_ids(
             error.add_note(f"the graph was made of columns {made_of}; pass source=… and target=… to take others")
         raise
     found = np.empty(len(rows.pairs), np.int64)
+    for part, ends in _ends_by_part(graph, rows):
+        found[part] = _edges_between(graph, ends)
+        if missing == "error":
+            _check_all_there(graph, rows, part.start, found[part])
+    return found
+
+
+def ends_of_pairs(graph: Graph, table: Any) -> NDArray[np.uint32]:
+    """The vertices of both ends of every row of a table of labels, whatever `Graph` accepts; adjacent or not."""
+    options = ReadOptions(
+        _labels_before(graph), ANY_COLUMNS, checked_limits(None), hardware.usable_threads(), whole=True
+    )
+    rows = GraphData(table, None, None, None, options).pairs()
+    found = np.empty((len(rows.pairs), 2), np.uint32)
+    for part, ends in _ends_by_part(graph, rows):
+        unknown = np.argwhere(ends < 0)
+        if len(unknown):
+            row, end = (unknown[0] + (part.start, 0)).tolist()
+            raise UnknownLabelError(
+                f"{rows.origin.name}: row {row}: no vertex of {graph.origin.name} has the label "
+                f"{_label_in(rows, row, end)!r}"
+            )
+        found[part] = ends
+    return found
+
+
+def _ends_by_part(graph: Graph, rows: EdgeList) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """The vertices of both ends of rows, −1 where the graph has none, part by part."""
     vertices = None
     if rows.vertices is not None:  # numbers without names are their own
         vertices = _look_up(graph, np.arange(rows.vertices, dtype=np.int64) if rows.names is None else rows.names)
-    for begin in range(0, len(found), PART_ROWS):
+    for begin in range(0, len(rows.pairs), PART_ROWS):
         part = slice(begin, begin + PART_ROWS)
         pairs = np.asarray(rows.pairs[part])
-        ends = _look_up(graph, pairs.reshape(-1)).reshape(-1, 2) if vertices is None else vertices[pairs]
-        found[part] = _edges_between(graph, ends)
-        if missing == "error":
-            _check_all_there(graph, rows, begin, found[part])
-    return found
+        yield part, _look_up(graph, pairs.reshape(-1)).reshape(-1, 2) if vertices is None else vertices[pairs]
+
+
+def _label_in(rows: EdgeList, row: int, end: int) -> Any:
+    """The label of one end of a row."""
+    number = int(rows.pairs[row][end])
+    return number if rows.names is None else rows.names[number]
 
 
 def _columns_before(graph: Graph, table: Any, said: ColumnChoice) -> ColumnChoice:
@@ -145,7 +176,7 @@ def _check_all_there(graph: Graph, rows: EdgeList, begin: int, found: NDArray[np
     if not len(absent):
         return
     row = int(absent[0])
-    ends = [int(end) if rows.names is None else rows.names[int(end)] for end in pairs[row]]
+    ends = [_label_in(rows, begin + row, end) for end in (0, 1)]
     raise InputError(
         f"{rows.origin.name}: row {begin + row}, {ends[0]!r} to {ends[1]!r}, is no edge of {graph.origin.name}; "
         'pass the table that the graph was made of, or missing="ignore" for −1 there'

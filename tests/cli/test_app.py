@@ -439,7 +439,7 @@ def test_version() -> None:
 
 def test_every_command_has_json() -> None:
     names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
-    questions = {"count", "triangles", "support", "truss", "list", "clustering", "transitivity"}
+    questions = {"count", "triangles", "support", "truss", "list", "clustering", "transitivity", "similarity"}
     others = {"info", "explain", "convert", "partition", "algorithms", "doctor", "demo", "bench", "report"}
     assert set(names) == questions | others
     for name in [*names, "generate"]:

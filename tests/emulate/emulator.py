@@ -279,7 +279,7 @@ class EmulatedDevice:
             raise EmulationError(f"{kernel}: {grid} blocks that wait for each other; {RESIDENT_BLOCKS} fit at once")
         loaded = _load(self._build, stem, defines, self._kernels)
         values = _checked(loaded.kernels[kernel], arguments, dict(defines))
-        addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
+        addresses = _pointers(len(values))(*(value.ctypes.data for value in values))
         function = getattr(loaded.library, f"launch_{kernel}")  # which the library keeps
         function.restype = ctypes.c_char_p
         shape = (ctypes.c_uint32(grid), ctypes.c_uint32(block), ctypes.c_uint64(shared_bytes))
@@ -317,6 +317,12 @@ class EmulatedDevice:
 class Loaded:
     library: ctypes.CDLL
     kernels: dict[str, Kernel]
+
+
+@cache
+def _pointers(count: int) -> Any:
+    """The type of so many of them, of which ctypes makes a new one each time: a class, for the collector to find."""
+    return ctypes.c_void_p * count
 
 
 LIBRARIES: list[ctypes.CDLL] = []

@@ -175,6 +175,23 @@ def test_batches_are_ranges_of_units_with_about_as_many_arcs(graph: str, batches
     assert largest <= -(-oriented.m // batches) + int(arcs.max())
 
 
+@on_every_graph
+@pytest.mark.parametrize(("tile_arcs", "max_tiles"), [(100, 1 << 12), (1, 7)])
+@pytest.mark.parametrize(("near_hubs", "batches"), [(0, 1), (40, 1), (40, 3)])
+def test_tiles_of_any_size(
+    graph: str,
+    tile_arcs: int,
+    max_tiles: int,
+    near_hubs: int,
+    batches: int,
+    device: EmulatedDevice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keystone, "TILE_ARCS", tile_arcs)
+    monkeypatch.setattr(keystone, "MAX_TILES", max_tiles)
+    check(GRAPHS[graph](), device, near_hubs=near_hubs, least_far_loads=2, batches=batches)
+
+
 @pytest.fixture
 def launched(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...]]]:
     """The counting kernels to come, with their arguments."""

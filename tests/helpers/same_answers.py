@@ -14,6 +14,10 @@ def assert_same(answer: Any, expected: Any) -> None:
     if is_dataclass(answer):
         for field in (field for field in fields(answer) if field.compare):
             assert_same(getattr(answer, field.name), getattr(expected, field.name))
+    elif isinstance(answer, dict):
+        assert list(answer) == list(expected)
+        for name, values in answer.items():
+            assert_same(values, expected[name])
     elif isinstance(answer, np.ndarray):
         assert (answer.dtype, answer.shape) == (expected.dtype, expected.shape)
         assert answer.tobytes() == expected.tobytes()

@@ -187,6 +187,10 @@ def draw_question(
         details["weighted"] = random.random() < 0.5
     elif question in ("clustering", "average_clustering", "transitivity"):
         details["undefined"] = random.choice(("zero", "nan"))
+    if question in ("similarity", "top_similar"):
+        details["measure"] = random.choice(("common_neighbors", "jaccard", "overlap", "sorensen"))
+    if question == "top_similar":
+        details["k"] = random.randint(1, 5)
     if question == "average_clustering":
         details["count_zeros"] = random.random() < 0.5
     return question, details

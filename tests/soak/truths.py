@@ -14,7 +14,7 @@ from conformance.trusses import truss_numbers_by_product
 from helpers.graphs import Known, directed_clustering_by_product, distinct_edges, known_by_sets
 from numpy.typing import NDArray
 
-from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
+from wedgewise.answer_types import GeneralizedDegree, Similarity, TopSimilar, Truss, TrussLevel
 
 ROUNDED = ("average_clustering",)  # sums of floats, whose order nobody promises
 RELATIVE_TOLERANCE = 1e-12
@@ -77,6 +77,17 @@ class Truth:
                 return [self._level(k) for k in range(2, self.kmax + 1)] if len(self.edges) else []
             case "truss_components":
                 return self._components(self._held(details["k"]))
+            case "connected_components":
+                return self._all_components()
+            case "core_number":
+                return self._cores()
+            case "degeneracy":
+                return max(self._cores(), default=0)
+            case "similarity":
+                pairs = [tuple(pair) for pair in self.edges.tolist()]
+                return {details["measure"]: [self._similarity(u, v, details["measure"]) for u, v in pairs]}
+            case "top_similar":
+                return [self._partners(u, details["k"], details["measure"]) for u in range(self.n)]
         raise ValueError(f"no truth is known for {question}")
 
     def _clustering(self, question: str, details: Mapping[str, Any]) -> Any:
@@ -101,6 +112,41 @@ class Truth:
             rows[u][support] += 1
             rows[v][support] += 1
         return [dict(row) for row in rows]
+
+    @cached_property
+    def _rows(self) -> list[set[int]]:
+        rows: list[set[int]] = [set() for _ in range(self.n)]
+        for u, v in self.edges.tolist():
+            rows[u].add(v)
+            rows[v].add(u)
+        return rows
+
+    def _similarity(self, u: int, v: int, measure: str) -> float:
+        c, du, dv = len(self._rows[u] & self._rows[v]), len(self._rows[u]), len(self._rows[v])
+        if measure == "common_neighbors" or c == 0:
+            return c if measure == "common_neighbors" else 0.0
+        return {"jaccard": c / (du + dv - c), "overlap": c / min(du, dv), "sorensen": 2 * c / (du + dv)}[measure]
+
+    def _partners(self, u: int, k: int, measure: str) -> list[tuple[int, float]]:
+        able = {v for w in self._rows[u] for v in self._rows[w]} - {u}
+        values = [(v, self._similarity(u, v, measure)) for v in able]
+        return sorted(values, key=lambda found: (-found[1], found[0]))[:k]
+
+    def _cores(self) -> list[int]:
+        cores, left, k = [0] * self.n, set(range(self.n)), 0
+        while left:
+            peeled = {v for v in left if len(self._rows[v] & left) <= k}
+            for v in peeled:
+                cores[v] = k
+            left -= peeled
+            k += not peeled
+        return cores
+
+    def _all_components(self) -> list[int]:
+        inside = self._components(range(len(self.edges)))
+        alone = [-1 - v if number < 0 else number for v, number in enumerate(inside)]
+        numbers: dict[int, int] = {}
+        return [numbers.setdefault(number, len(numbers)) for number in alone]
 
     def _held(self, k: int) -> list[int]:
         return [int(edge) for edge in np.flatnonzero(self.trussness >= k)]
@@ -139,7 +185,9 @@ def plain(answer: Any) -> Any:
     """An answer of the library in numbers, lists and dicts of Python."""
     if isinstance(answer, np.ndarray):
         return answer.tolist()
-    if isinstance(answer, GeneralizedDegree):
+    if isinstance(answer, Similarity):
+        return {name: values.tolist() for name, values in answer.values.items()}
+    if isinstance(answer, GeneralizedDegree | TopSimilar):
         return list(answer)
     if isinstance(answer, Truss):
         return answer.k, answer.edges.tolist()

@@ -3,6 +3,7 @@
     store ──────────→ StoreHome: this process, with GPUs, or workers
     graph, file ────→ DeviceHome → MemoryHome → CutHome, which asks a store of its blocks
                       HybridHome ─────────────→ CutHome
+                     MethodHome, where a method of its own finds what is asked
 
 The first is the home that was asked for, or where the question is estimated to be answered soonest. A home is prepared,
 which plans; then it answers. It says by an exception that memory is too small for it, at whichever of the two: then the
@@ -17,8 +18,10 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from wedgewise.algorithms import registry
+from wedgewise.algorithms.of_graph import method_names
 from wedgewise.answer.fit import OutOfMemory, foreseen, release_failed, too_little_memory
 from wedgewise.answer.memory_home import MemoryHome
+from wedgewise.answer.method_home import MethodHome
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer.response import Clock, ResultWithRows
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
@@ -120,6 +123,8 @@ class Ladder:
             from wedgewise.answer.hybrid_home import HybridHome
 
             return HybridHome.prepare(request, self._graph, self._reasons)
+        if computes in method_names():
+            return MethodHome.prepare(request, self._graph, computes, self._reasons)
         if self._full_gpu is None:
             return MemoryHome.prepare(request, self._graph, computes, self._reasons)
         return MemoryHome.prepare(_for_cpu(request), self._graph, computes, self._reasons, leaves_gpu=True)

@@ -14,28 +14,37 @@ k_truss              k_truss               Truss
 max_truss            max_truss             Truss
 truss_summary        trussness             tuple of TrussLevel
 truss_components     k_truss               int64[n], in the order of the labels
+core_number          core_number           int64[n], in the order of the labels
+degeneracy           core_number           int
+connected_components connected_components  int64[n], in the order of the labels
+similarity           edge_support, weighted_supports, or common_neighbors of pairs; Similarity
+top_similar          top_similar           TopSimilar
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._similarity import COUNT, MEASURES, checked_measures, lanes_of, one_measure, partner_count
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
 from wedgewise.answer_types import (
     EDGE,
     EDGE_OF_TRUSS,
     LEVEL,
+    PAIR,
     TRIANGLE,
     VERTEX,
     VERTEX_AND_SUPPORT,
     GeneralizedDegree,
     Rows,
+    Similarity,
+    TopSimilar,
     Truss,
     TrussLevel,
 )
@@ -86,6 +95,7 @@ class Question:
 
     ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `rows` are
     those of its tables, and `on_store` is how stores answer it; None where there are none, and where they do not.
+    ``checks`` return parameters as they are worked with, or raise.
     """
 
     name: str
@@ -95,6 +105,7 @@ class Question:
     defaults: Mapping[str, Any]
     rows: Rows | None = None
     on_store: StoreMethod | None = None
+    checks: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property
     def has_labels(self) -> bool:
@@ -111,12 +122,12 @@ class Question:
         details = {**self.defaults, **given}
         if details.get("undefined", "zero") not in UNDEFINED:
             raise InputError(f"undefined is one of {', '.join(UNDEFINED)}, not {details['undefined']!r}")
-        if "k" in details:
-            details["k"] = _checked_k(details["k"])
+        for name, check in self.checks.items():
+            details[name] = check(details[name])
         return details
 
 
-def _checked_k(k: Any) -> int:
+def _truss_k(k: Any) -> int:
     """Which truss is meant, or an error that says what can be asked for."""
     number = as_integer("k", k, f"an integer of at least {MIN_K}")
     if number < MIN_K:
@@ -243,6 +254,28 @@ def component_of_vertices(context: AnswerContext) -> NDArray[np.int64]:
     return components(context.graph, truss(context).edges)
 
 
+def similarities(context: AnswerContext) -> Similarity:
+    """Measures of the edges, or of the pairs that were asked for."""
+    from wedgewise.answer.similarity import VALUE_BYTES, similarity_of
+
+    graph, measures = context.graph, context.details["measure"]
+    ends = graph.edges if context.details["pairs"] is None else context.details["pairs"]
+    what = f"{len(measures)} measures of {len(ends):,} pairs"
+    check_memory(VALUE_BYTES * len(ends) * len(measures), context.request, what, "name fewer measures")
+    is_counted = context.plan.computes == "edge_support"
+    sums = by_edge(context)[:, None] if is_counted else context.computed.work.filled
+    assert sums is not None
+    return similarity_of(graph, measures, sums, ends, context.plan.threads)
+
+
+def partners(context: AnswerContext) -> TopSimilar:
+    """The partners that were found, with their values."""
+    offsets, found, values = cast(Any, context.computed.work.filled)
+    (measure,) = context.details["measure"]
+    values = values.astype(np.int64) if MEASURES[measure].counts else values
+    return TopSimilar(measure, context.details["vertices"], offsets, found, values)
+
+
 def _always(computed: str) -> Callable[[Graph, Details], str]:
     return lambda _graph, _details: computed
 
@@ -250,6 +283,12 @@ def _always(computed: str) -> Callable[[Graph, Details], str]:
 def _for_clustering(graph: Graph, details: Details) -> str:
     check_weights(is_weighted=details["weighted"], has_weights=graph.weights is not None)
     return "weighted_triangles" if graph.directed or details["weighted"] else "triangles"
+
+
+def _for_similarity(_graph: Graph, details: Details) -> str:
+    if details["pairs"] is not None:
+        return "common_neighbors"
+    return "edge_support" if lanes_of(details["measure"]) == (COUNT,) else "weighted_supports"
 
 
 def _answer_bytes(by_vertex: int = 0, by_edge: int = 0, *, arcs: bool = False) -> Callable[[str, int, int], int]:
@@ -285,6 +324,7 @@ _DEGREES = _answer_bytes(16, 100, arcs=True)  # edges and supports; two keys per
 _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which ones are
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
+_SIMILARITY = _answer_bytes(0, 16, arcs=True)  # supports and ends of all edges; values of measures are added to that
 _UNDEFINED: dict[str, Any] = {"undefined": "zero"}
 _WEIGHTED = {"weighted": False, **_UNDEFINED}
 _TASKS = StoreMethod("count")
@@ -350,6 +390,7 @@ _ALL = (
         {"k": None},
         Rows(EDGE_OF_TRUSS),
         StoreMethod("edge_support", in_rounds=True),
+        {"k": _truss_k},
     ),
     Question("max_truss", _always("max_truss"), truss, _TRUSS, {}, Rows(EDGE_OF_TRUSS, "truss")),
     Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}, Rows(LEVEL)),
@@ -360,6 +401,37 @@ _ALL = (
         _COMPONENTS,
         {"k": None},
         Rows(VERTEX, "component"),
+        checks={"k": _truss_k},
+    ),
+    Question("core_number", _always("core_number"), by_vertex, _answer_bytes(), {}, Rows(VERTEX, "core")),
+    Question(
+        "degeneracy", _always("core_number"), lambda context: int(by_vertex(context).max(initial=0)), _BY_VERTEX, {}
+    ),
+    Question(
+        "connected_components",
+        _always("connected_components"),
+        by_vertex,
+        _answer_bytes(),
+        {},
+        Rows(VERTEX, "component"),
+    ),
+    Question(
+        "similarity",
+        _for_similarity,
+        similarities,
+        _SIMILARITY,
+        {"measure": "jaccard", "pairs": None},
+        Rows(PAIR),
+        checks={"measure": checked_measures},
+    ),
+    Question(
+        "top_similar",
+        _always("top_similar"),
+        partners,
+        _answer_bytes(),
+        {"measure": "jaccard", "k": 10, "vertices": None, "exclude_neighbors": False, "start": 0, "stop": None},
+        Rows(PAIR),
+        checks={"measure": one_measure, "k": partner_count},
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}

@@ -177,7 +177,7 @@ class KTruss:
         def rows() -> Iterator[tuple[NDArray[Any], ...]]:
             return ((lower, higher) for _, _, lower, higher in edge_pieces(self.source, vertex_of))
 
-        return streamed(("u", "v"), labels, self.truss.edges, None, rows)
+        return streamed(("u", "v"), labels, self.truss.edges, (), rows)
 
     def remove(self) -> None:
         """Remove what is on disk."""
@@ -220,7 +220,7 @@ class Trussness:
 
 def _edge_table(store: Store, name: str, labels: Labels, values: Values) -> Answers:
     rows = partial(value_pieces, store, store.vertex_of(), values)
-    return streamed(("u", "v", name), labels, store.manifest.m, np.dtype(np.int64), rows)
+    return streamed(("u", "v", name), labels, store.manifest.m, (np.dtype(np.int64),), rows)
 
 
 StoreAnswer = Triangles | Supports | KTruss | Trussness

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import MIN_K
+from wedgewise.algorithms.of_graph import find_method, method_names
 from wedgewise.answer.memory_home import MemoryHome
 from wedgewise.answer.questions import AnswerContext, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
@@ -39,6 +40,8 @@ def verify(context: AnswerContext) -> str:
     computes = context.plan.computes
     if computes in TRUSSES:
         return _check_trusses(context)
+    if computes in method_names():
+        return find_method(computes).check(context.graph, context.details, context.computed.work.filled)
     how = _check_total(context)
     return f"{how}; {CHECKS[computes](context)}" if computes in CHECKS else how
 

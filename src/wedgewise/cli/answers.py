@@ -29,7 +29,7 @@ from wedgewise.answer.store_results import (
     Vertices,
     vertices_with_edges,
 )
-from wedgewise.answer_types import Truss
+from wedgewise.answer_types import Similarity, TopSimilar, Truss
 from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
 from wedgewise.cli.options import QuestionOptions
@@ -42,6 +42,7 @@ from wedgewise.run.request import LISTING, OBJECT, TABLE
 from wedgewise.stages.labels import TextLabels
 from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers
 
+PRINTED_VERTICES = 1 << 14  # whose partners are found and printed at a time
 MORE = "  --output writes all rows to a file, a pipe prints all as text"
 
 
@@ -65,6 +66,10 @@ def _edges_of_truss(graph: Graph, truss: Truss) -> Object:
     return {"answer": {"k": truss.k, "edges": edges}, "levels": [asdict(truss_level(graph, truss))]}
 
 
+def _pairs(graph: Graph, found: Similarity | TopSimilar) -> Object:
+    return {"pairs": label_rows(graph.labels, found.ends)}
+
+
 SHOWN: dict[str, tuple[Callable[[Graph, Any], Object], Callable[[Result, Graph], str]]] = {
     "triangles": (_vertices, summary.triangles_text),
     "edge_support": (_edges, summary.support_text),
@@ -72,6 +77,8 @@ SHOWN: dict[str, tuple[Callable[[Graph, Any], Object], Callable[[Result, Graph],
     "trussness": (_edges_and_levels, summary.trussness_text),
     "k_truss": (_edges_of_truss, summary.truss_text),
     "max_truss": (_edges_of_truss, summary.truss_text),
+    "similarity": (_pairs, summary.similarity_text),
+    "top_similar": (_pairs, summary.similarity_text),
 }
 """What is shown of an answer that is in memory: the keys that its JSON adds, and its summary."""
 
@@ -146,6 +153,30 @@ def answer_clustering(
     undefined = "nan" if _is_summarised(options, output) else undefined
     details = {"undefined": undefined, "weighted": options.weight is not None}
     answer_rows("clustering", options, output, details, read=read, **more)
+
+
+def print_partners(options: QuestionOptions, details: Mapping[str, Any]) -> None:
+    """Print the partners of one range of vertices after the other; whoever interrupts learns where it stopped."""
+    at, last = details["start"], details["stop"]
+    with options.stages() as progress:
+        how: dict[str, Any] = {"progress": progress, "verify": options.verify, "rows": TABLE}
+        request = options.request("top_similar", {**details, "stop": at}, **how)
+        with ExitStack() as held:
+            found = respond(request, held)
+        options.console().note(found.result.cleaned.notes)
+        graph = cast(Graph, found.result.graph)
+        last = graph.n if last is None else min(last, graph.n)
+        try:
+            for begin in range(at, last, PRINTED_VERTICES):
+                part = {**details, "start": begin, "stop": min(begin + PRINTED_VERTICES, last)}
+                with ExitStack() as held:
+                    table = respond(replace(request, source=graph, details={**request.details, **part}), held).table
+                    assert table is not None
+                    _print_rows(table())
+                at = part["stop"]
+        except KeyboardInterrupt:
+            say(f"the partners of the first {at:,} vertices were printed; --start {at} continues after them")
+            raise
 
 
 def list_rows(options: QuestionOptions, output: str | None, start: int, stop: int | None, batch: int) -> None:

@@ -9,7 +9,7 @@ import typer
 
 import wedgewise
 from wedgewise.answer.answering import answer, plan_for
-from wedgewise.cli import bench, datasets, generators
+from wedgewise.cli import bench, datasets, generators, similarity
 from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
 from wedgewise.cli.help import App
@@ -421,6 +421,7 @@ def demo(as_json: AsJson = False) -> None:
 
 app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
+app.command()(similarity.similarity)
 
 
 def _answer(options: QuestionOptions, request: Request) -> wedgewise.Result:

@@ -16,6 +16,7 @@ EXAMPLES = {
     "partition": ("partition edges.txt store --memory 1GB", "partition edges.txt store --scheme hashed --workers 4"),
     "triangles": ("triangles email-Enron", "triangles graph.txt.gz -o triangles.csv"),
     "support": ("support email-Enron", "support graph.txt.gz -o support.parquet"),
+    "similarity": ("similarity email-Enron --top 10", "similarity graph.txt.gz --measure jaccard,cosine -o pairs.csv"),
     "truss": ("truss email-Enron --max", "truss graph.txt.gz --k 4 -o truss.csv"),
     "list": ("list email-Enron --stop 10", "list graph.txt.gz -o triangles.parquet"),
     "clustering": ("clustering email-Enron", "clustering payments.csv --weight amount --combine sum"),

@@ -24,6 +24,21 @@ def facts_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
     return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"
 
 
+def graph_html(graph: Any) -> str:
+    """A graph in a few lines."""
+    kept = [
+        name for name in ("directions" if graph.directed else "", "" if graph.weights is None else "weights") if name
+    ]
+    facts = [
+        ("read from", graph.origin.name),
+        ("vertices", f"{graph.n:,}"),
+        ("edges", f"{graph.m:,}"),
+        *([("keeps", " and ".join(kept))] if kept else []),
+        ("memory", f"{graph.nbytes:,} bytes"),
+    ]
+    return facts_html("Graph", facts)
+
+
 def rows_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with a row of names above the others."""
     cells = [_row_html("th", head), *(_row_html("td", row) for row in rows)]

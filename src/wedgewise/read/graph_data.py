@@ -146,15 +146,10 @@ class GraphData:
                 return None, edge_list, None
         forms = DeviceForms(gpu.find_device(), None)
         pairs = None
-        if is_requested:
-            edge_list, pairs = (
-                self._read_to_device(forms)
-                if self.is_file
-                else (
-                    self.pairs(labels_checked_later=True),
-                    None,
-                )
-            )
+        if is_requested and self.is_file:
+            edge_list, pairs = self._read_to_device(forms)
+        elif is_requested:
+            edge_list = self.pairs(labels_checked_later=True)
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:

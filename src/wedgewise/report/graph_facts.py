@@ -159,8 +159,8 @@ def graph_facts(
             of_vertices = wedgewise.run("triangles", graph, **how)
         with lap("truss numbers"):
             of_edges = wedgewise.run("trussness", graph, **how)
-        with lap("degeneracy"):  # the largest out-degree where arcs go to vertices that are peeled later
-            degeneracy = int(graph.oriented("core", threads=options.threads).out_degrees.max(initial=0))
+        with lap("degeneracy"):
+            degeneracy = wedgewise.degeneracy(graph, memory_limit=memory_limit, threads=threads)
         with lap("components"):
             trusses = graph_numbers.trusses(graph, of_edges.answer)
         with lap("distributions"):

@@ -69,6 +69,22 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 
+def similarity_text(result: Result, graph: Graph) -> str:
+    """Measures of pairs: those with the largest values of the first of them."""
+    found = result.answer
+    named, ends = found.columns, found.ends
+    first = next(iter(named))
+    parts = [f"{plural(len(ends), 'pair')} of vertices, the largest {first} first"]
+    if len(ends):
+        best = np.argsort(-named[first], kind="stable")[:TOP]
+        cells = [
+            [f"  {shown(u)}", shown(v), *(f"{column[pair]:.6g}" for column in named.values())]
+            for pair, (u, v) in zip(best.tolist(), label_rows(graph.labels, ends[best]), strict=True)
+        ]
+        parts.append(table_text([["  u", "v", *named], *cells]))
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
 def trussness_text(result: Result, graph: Graph) -> str:
     """Truss numbers: what each truss has."""
     from wedgewise.answer.truss_summary import summarise

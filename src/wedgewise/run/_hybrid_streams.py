@@ -189,15 +189,15 @@ class DeviceWorker:
         self.pool.queue.finish(tasks, place, until - since, on_device=True)
 
     def _abandon(self) -> None:
-        """Wait for batches that nobody asks for any more: what was launched reads the blocks, however that ended."""
+        """Release what is left, and wait before for all that was launched: it reads the blocks, however it ended."""
+        for stream in self.streams:
+            with suppress(Exception):  # of which there was another before
+                stream.stamp().synchronize()
         if self.brought is not None:
             self.blocks.release(self.brought[1])
             self.brought = None
         while self.under_way:
-            batch = self.under_way.popleft()
-            with suppress(Exception):  # of which there was another before
-                batch.end.synchronize()
-            self.blocks.release(batch.lease)
+            self.blocks.release(self.under_way.popleft().lease)
 
     def _retry_less_of(self, tasks: TaskTable) -> None:
         """Try half of a batch that does not fit, the others being nobody's again; one task alone goes to threads."""

@@ -195,6 +195,9 @@ class Adjacency:
     offsets: NDArray[Any]
     neighbours: Ids
 
+    def __post_init__(self) -> None:
+        make_read_only(self, "offsets", "neighbours")
+
     def of(self, vertex: int) -> Ids:
         """The neighbours of a vertex."""
         return self.neighbours[int(self.offsets[vertex]) : int(self.offsets[vertex + 1])]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, Protocol
@@ -56,19 +56,19 @@ class Named(Protocol):
 class Answers:
     """The rows of an answer; blocks of them are made as they are asked for, those of a listing once.
 
-    The leading columns hold vertices, the last one a value of `value_dtype` unless that is None.
+    The leading columns hold vertices, the last ones values of `value_dtypes`.
     """
 
     columns: tuple[str, ...]
     labels: Labels
     rows: int
-    value_dtype: np.dtype[Any] | None
+    value_dtypes: tuple[np.dtype[Any], ...]
     blocks: Iterable[RowChunk]
 
     @property
     def ends(self) -> int:
         """How many columns hold vertices."""
-        return len(self.columns) - (self.value_dtype is not None)
+        return len(self.columns) - len(self.value_dtypes)
 
     @property
     def names(self) -> TextLabels | None:
@@ -83,7 +83,7 @@ class Answers:
 
     def dtype_of(self, column: int) -> np.dtype[Any]:
         """The numbers that a column is written as, with integer labels."""
-        return self.label_dtype if self.value_dtype is None or column < self.ends else self.value_dtype
+        return self.label_dtype if column < self.ends else self.value_dtypes[column - self.ends]
 
     def with_labels(self, block: RowChunk) -> RowChunk:
         """A block with the integer labels of its vertices; text labels cannot be had as numbers."""
@@ -118,11 +118,11 @@ def streamed(
     columns: tuple[str, ...],
     labels: Labels,
     rows: int,
-    value_dtype: np.dtype[Any] | None,
+    value_dtypes: tuple[np.dtype[Any], ...],
     blocks: Callable[[], Iterator[RowChunk]],
 ) -> Answers:
     """Rows whose blocks are made anew whenever a format goes through them."""
-    return Answers(columns, _signed(labels), rows, value_dtype, _Again(blocks))
+    return Answers(columns, _signed(labels), rows, value_dtypes, _Again(blocks))
 
 
 def watched(answers: Answers, progress: Callable[[int], None]) -> Answers:
@@ -145,19 +145,25 @@ def per_vertex(graph: Named, name: str, values: NDArray[Any]) -> Answers:
         ("vertex", name),
         graph.labels,
         n,
-        values.dtype,
+        (values.dtype,),
         lambda: ((np.arange(part.start, min(part.stop, n)), values[part]) for part in _parts(n)),
     )
 
 
 def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
     """A value of every edge."""
+    return per_pair(graph, graph.edges, {name: values})
+
+
+def per_pair(graph: Graph, ends: NDArray[np.uint32], values: Mapping[str, NDArray[Any]]) -> Answers:
+    """Values of pairs of vertices, by name."""
+    columns = tuple(values.values())
     return streamed(
-        ("u", "v", name),
+        ("u", "v", *values),
         graph.labels,
-        graph.m,
-        values.dtype,
-        lambda: ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m)),
+        len(ends),
+        tuple(column.dtype for column in columns),
+        lambda: ((ends[part, 0], ends[part, 1], *(column[part] for column in columns)) for part in _parts(len(ends))),
     )
 
 
@@ -167,7 +173,7 @@ def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
         ("u", "v"),
         graph.labels,
         len(chosen),
-        None,
+        (),
         lambda: ((graph.edges[chosen[part], 0], graph.edges[chosen[part], 1]) for part in _parts(len(chosen))),
     )
 
@@ -175,13 +181,13 @@ def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
 def with_value(answers: Answers, name: str, value: int) -> Answers:
     """The same rows, each with one more column that holds the same number everywhere."""
     blocks = _Again(lambda: ((*block, np.full(len(block[0]), value, np.int64)) for block in answers.blocks))
-    return replace(answers, columns=(*answers.columns, name), value_dtype=np.dtype(np.int64), blocks=blocks)
+    return replace(answers, columns=(*answers.columns, name), value_dtypes=(np.dtype(np.int64),), blocks=blocks)
 
 
 def per_triangle(labels: Labels, rows: int, batches: Iterable[NDArray[Any]]) -> Answers:
     """Triangles as they are listed; `rows` is how many will come."""
     blocks = ((batch[:, 0], batch[:, 1], batch[:, 2]) for batch in batches)
-    return Answers(("u", "v", "w"), _signed(labels), rows, None, blocks)
+    return Answers(("u", "v", "w"), _signed(labels), rows, (), blocks)
 
 
 def _signed(labels: Labels) -> Labels:
@@ -212,7 +218,7 @@ def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO],
 def load_writer(path: str | os.PathLike[str]) -> None:
     """Write a row to nowhere: what writes is then loaded, and a limit on memory can be divided by what that leaves."""
     row = (np.zeros(1, np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.int64))
-    answer_writer(path)(streamed(("u", "v", "value"), range(1), 1, row[-1].dtype, lambda: iter([row])), io.BytesIO())
+    answer_writer(path)(streamed(("u", "v", "value"), range(1), 1, (row[-1].dtype,), lambda: iter([row])), io.BytesIO())
 
 
 def writing_bytes(path: str | os.PathLike[str] | None) -> int:
@@ -256,7 +262,7 @@ def row_speller(answers: Answers, separator: str) -> Callable[[RowChunk], bytes]
     """What turns a block into lines of text."""
     names = answers.names
     is_signed = isinstance(answers.labels, np.ndarray) and int(answers.labels.min(initial=0)) < 0
-    if names is None and not is_signed and answers.value_dtype != np.float64:
+    if names is None and not is_signed and np.float64 not in answers.value_dtypes:
         width = len(answers.columns)
         trailing = np.frombuffer((separator * (width - 1) + "\n").encode(), np.uint8).astype(np.uint32)
 
@@ -311,7 +317,7 @@ def _write_npy(answers: Answers, file: BinaryIO) -> None:
     """The values of vertices, or all columns of edges and triangles as integers of one width."""
     values_alone = answers.ends == 1
     held = [] if values_alone else [answers.label_dtype]
-    dtype = np.result_type(*held, *([] if answers.value_dtype is None else [answers.value_dtype])).newbyteorder("<")
+    dtype = np.result_type(*held, *answers.value_dtypes).newbyteorder("<")
     shape = (answers.rows,) if values_alone else (answers.rows, len(answers.columns))
     write_npy_header(file, dtype, shape)
     for block in answers.blocks:

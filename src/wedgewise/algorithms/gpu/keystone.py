@@ -51,8 +51,9 @@ FEW_NEAR_HUBS = (1 << 12) - 1
 MANY_ARCS = 1 << 21  # from here on, large tables pay
 MAX_ARCS = 1 << 32
 MAX_LOADS = (1 << 32) - 1
-PREPARING, PLACING = (256, 8), (512, 4)  # threads of a block, and blocks of each multiprocessor at most
-ARCS_PER_THREAD, CHUNK = 2, 32  # as in keystone_prepare.cu
+PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 8
+TILE_ARCS, MAX_TILES = 1 << 12, 1 << 12  # of arcs whose items a block places, more where there would be more tiles
+CHUNK = 32  # as in keystone_prepare.cu
 BLOCKS_PER_SM = 32
 RESERVED_SHARED_BYTES = 1024  # of every block, by the system
 FAR_BLOCK, LARGE_FAR_BLOCK = 64, 128  # threads that share a bitmap
@@ -132,13 +133,33 @@ class Split:
         return cls(arguments, near_start, hub_start, near_ids, hub_ids)
 
 
-def for_each(
-    device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...], shared_bytes: int = 0
-) -> None:
+def for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
     """A preparing kernel over so many rows, arcs, units or items."""
-    block, blocks_per_sm = PLACING if kernel == "place_near" else PREPARING
-    grid, defines = grid_for(count, block, blocks_per_sm, device), (offset_bits(graph.offsets),)
-    device.launch(PREPARING_STEM, kernel, grid, block, arguments, shared_bytes=shared_bytes, defines=defines)
+    grid = grid_for(count, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
+    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph.offsets),))
+
+
+def for_tiles(
+    device: Device, graph: DeviceGraph, kernel: str, tiles: Tiles, groups: int, arguments: tuple[Any, ...]
+) -> None:
+    """One with a block per tile of arcs, which has a number of each group."""
+    shared_bytes, defines = 4 * groups, (offset_bits(graph.offsets),)
+    device.launch(
+        PREPARING_STEM, kernel, tiles.count, PREPARING_BLOCK, arguments, shared_bytes=shared_bytes, defines=defines
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """How many tiles the arcs are cut into, and of how many arcs."""
+
+    count: int
+    arcs: int
+
+    @classmethod
+    def of(cls, m: int) -> Tiles:
+        arcs = max(TILE_ARCS, -(-m // MAX_TILES))
+        return cls(-(-m // arcs), arcs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +174,14 @@ class Tables:
 
     @classmethod
     def of(
-        cls, graph: DeviceGraph, pivot_items: Array, items_of_group: Array, least_loads: int, device: Device
+        cls, graph: DeviceGraph, pivot_items: Array, tile_starts: Array, groups: int, least_loads: int, device: Device
     ) -> Tables:
         """Of the pivots below the groups those with enough loads, and all groups."""
         xp, far = device.xp, len(pivot_items)
-        count = far + len(items_of_group)
+        count = far + groups
         has_table, flags, items = xp.empty(count, xp.uint8), xp.empty(count, xp.uint32), xp.empty(count, xp.uint32)
         sizes = np.uint32(min(least_loads, MAX_LOADS)), np.uint32(far), np.uint32(count)
-        chosen = pivot_items, items_of_group, *sizes, has_table, flags, items
+        chosen = pivot_items, tile_starts, np.uint32(Tiles.of(graph.m).count), *sizes, has_table, flags, items
         for_each(device, graph, "choose_tables", count, chosen)
         before, items_before = (sums_before(counts, xp, xp.uint32) for counts in (flags, items))
         units, ends = flags, items  # whose memory serves again
@@ -180,21 +201,24 @@ class Pivoting:
     split: Split
     unit_arcs: Array
     searchable: Array
+    tile_starts: Array
     tables: Tables
 
     @classmethod
     def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Pivoting:
         xp, hubs = device.xp, HubsOnDevice.choose(graph, knobs, device.shared_bytes)
         split = Split.of(graph, hubs, device)
-        pivot_items, items_of_group = xp.zeros(hubs.first_near, xp.uint64), xp.zeros(hubs.groups, xp.uint32)
+        tiles, pivot_items = Tiles.of(graph.m), xp.zeros(hubs.first_near, xp.uint64)
+        items_of_tile = xp.empty(hubs.groups * tiles.count, xp.uint32)
         unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
         searchable = xp.zeros(1, xp.uint64)
-        ids, sums = (split.near_ids, split.hub_ids), (pivot_items, items_of_group, np.uint32(hubs.groups))
-        arcs = unit_arcs, np.uint32(len(unit_arcs)), searchable
-        measured = (*split.arguments, np.uint64(graph.m), *ids, *sums, *arcs)
-        for_each(device, graph, "measure_arcs", graph.m, measured, shared_bytes=4 * hubs.groups)
-        tables = Tables.of(graph, pivot_items, items_of_group, _least_far_loads(graph, knobs), device)
-        return cls(graph, hubs, knobs, device, found, split, unit_arcs, searchable, tables)
+        ids, sums = (split.near_ids, split.hub_ids), (pivot_items, items_of_tile, np.uint32(hubs.groups))
+        sizes, arcs = (np.uint64(graph.m), np.uint32(tiles.arcs)), (unit_arcs, np.uint32(len(unit_arcs)), searchable)
+        measured = (*split.arguments, *sizes, *ids, *sums, *arcs)
+        for_tiles(device, graph, "measure_arcs", tiles, hubs.groups, measured)
+        starts = sums_before(items_of_tile, xp, xp.uint32)
+        tables = Tables.of(graph, pivot_items, starts, hubs.groups, _least_far_loads(graph, knobs), device)
+        return cls(graph, hubs, knobs, device, found, split, unit_arcs, searchable, starts, tables)
 
     def batch_bounds(self, batches: int) -> list[int]:
         """Ranges of units with about equally many arcs."""
@@ -219,14 +243,16 @@ class Pivoting:
         first_item, far_items_end, end_item = tables.items_before[units].tolist()
         items = xp.empty((end_item - first_item, 4), xp.uint32)
         searches = xp.empty((self._most_searches(first_unit, far_end), 4), graph.offsets.dtype)
-        totals, next_item = xp.zeros(3, xp.uint64), tables.items_before[first_unit:end_unit] - xp.uint32(first_item)
-        units_taken = np.uint64(graph.m), np.uint32(first_unit), np.uint32(end_unit)
-        placed = (*self.split.arguments, *units_taken, tables.has_table, tables.before, next_item, items)
+        totals, units_taken = xp.zeros(3, xp.uint64), (np.uint64(graph.m), np.uint32(first_unit), np.uint32(end_unit))
+        placed = (*self.split.arguments, *units_taken, tables.has_table, tables.before)
         if far_end > first_unit:
-            for_each(device, graph, "place_far", graph.m, (*placed, searches, totals[2:]))
+            next_item = tables.items_before[first_unit:far_end] - xp.uint32(first_item)
+            for_each(device, graph, "place_far", graph.m, (*placed, next_item, items, searches, totals[2:]))
         if end_unit > far_end:
-            count, groups = -(-graph.m // ARCS_PER_THREAD), self.hubs.groups
-            for_each(device, graph, "place_near", count, (*placed, np.uint32(groups)), shared_bytes=4 * groups)
+            tiles, groups = Tiles.of(graph.m), self.hubs.groups
+            starts = np.uint32(tiles.arcs), self.tile_starts, np.uint32(groups)
+            near = (*placed, *starts, tables.items_before, np.uint32(first_item), items)
+            for_tiles(device, graph, "place_near", tiles, groups, near)
         far_items = far_items_end - first_item
         costs = xp.empty(-(-(len(items) - far_items) // CHUNK), xp.uint64)
         table_cost = np.uint32(GROUP_COST)
@@ -345,8 +371,10 @@ def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     wide = shape.m >= 1 << 31
     offset = 8 if wide else 4
     shared = (4 + 4) * shape.m + (2 * offset + 4 * 4 + 2 * 2 * IDS_PER_LOAD + 40) * shape.n
+    groups = min(shape.n, int(knobs["near_hubs"]) or MAX_NEAR_HUBS, MAX_HUBS) // NEAR_PIVOTS + 1
+    tiles = 8 * groups * Tiles.of(shape.m).count
     batch = (16 + 1 + 4 * offset) * -(-shape.m // max(1, int(knobs["batches"])))
-    return shared + batch
+    return shared + tiles + batch
 
 
 ALGORITHM = Algorithm(

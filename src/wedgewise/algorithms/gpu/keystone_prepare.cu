@@ -1,16 +1,14 @@
 // What: splits the rows of an oriented graph at the hubs, chooses the pivots that have a table, and makes the items and
 //   the searches that keystone.cu goes through, each in its place: nothing is sorted.
 // Paper: ours.
-// Who does what: a thread per row, per arc or per unit; a warp per CHUNK items; a block places the items of a tile of arcs
-//   side by side in each group. Blocks go through the arcs together, so that items of one table are about in the order of
-//   their tails: neighbours then have rows of about the same length.
+// Who does what: a thread per row, per arc or per unit; a warp per CHUNK items; a block per tile of arcs, whose items of
+//   each group it places side by side, tile after tile. So items of a table are about in the order of their tails:
+//   neighbours have rows of about the same length, near each other.
 // Input: ids by rank, the tail of every arc. Output: see keystone.py. Memory: what the host passes.
 #include "common/keystone.cuh"
 #include "common/reduce.cuh"
 #include "common/search.cuh"
 
-#define PLACING_BLOCK 512u
-#define ARCS_PER_THREAD 2u
 #define CHUNK WARP  // items whose cost is added up
 #define ITEM (u64(1) << 32)
 
@@ -60,21 +58,22 @@ __device__ __forceinline__ void pad(u16* ids, u64 first, u64 count, u32 id) {
     for (u64 at = count; at % IDS_PER_LOAD != 0; ++at) ids[first + at] = u16(id);
 }
 
-// Copies the ids of hubs. Counts the items of every group; of far pivots as if they had tables, ITEM each, and their loads
-// on top: all rows together have fewer than 2^32. Counts in far_arcs[0] the arcs that may be searched, and the arcs of
-// units unless there are none to fill.
+// Copies the ids of hubs. Counts the items of every group in the block's tile, group by group, tile by tile; of far pivots as
+// if they had tables, ITEM each, and their loads on top: all rows together have fewer than 2^32. Counts in far_arcs[0] the
+// arcs that may be searched, and the arcs of units unless there are none to fill.
 extern "C" __global__ void measure_arcs(const offset_t* offsets, const u32* heads, const u32* tails,
                                         const offset_t* near_begin, const offset_t* hubs_begin, const u32* near_start,
                                         const u32* hub_start, u32 n, u32 first_near, u32 first_hub, u64 m,
-                                        u16* near_ids, u16* hub_ids, u64* pivot_items, u32* items_of_group, u32 groups,
-                                        u32* unit_arcs, u32 units, u64* far_arcs) {
+                                        u32 tile_arcs, u16* near_ids, u16* hub_ids, u64* pivot_items, u32* items_of_tile,
+                                        u32 groups, u32* unit_arcs, u32 units, u64* far_arcs) {
     DYNAMIC_SHARED(u32, group_items);
     const Hubs hubs = {n, first_near, first_hub};
     const Split g = {offsets, heads, tails, near_begin, hubs_begin, near_start, hub_start, hubs};
     for (u32 group = threadIdx.x; group < groups; group += blockDim.x) group_items[group] = 0;
     __syncthreads();
     u64 searchable = 0;
-    for (u64 arc = u64(blockIdx.x) * blockDim.x + threadIdx.x; arc < m; arc += u64(gridDim.x) * blockDim.x) {
+    const u64 tile = u64(blockIdx.x) * tile_arcs, tile_end = min(tile + tile_arcs, m);
+    for (u64 arc = tile + threadIdx.x; arc < tile_end; arc += blockDim.x) {
         const u32 a = tails[arc], b = heads[arc];
         const u64 hub_first = u64(hub_start[a]) * IDS_PER_LOAD, near_first = u64(near_start[a]) * IDS_PER_LOAD;
         const bool is_last = arc + 1 == offsets[a + 1];
@@ -99,18 +98,20 @@ extern "C" __global__ void measure_arcs(const offset_t* offsets, const u32* head
     }
     __syncthreads();
     for (u32 group = threadIdx.x; group < groups; group += blockDim.x)
-        if (group_items[group] > 0) atomicAdd(items_of_group + group, group_items[group]);
+        items_of_tile[u64(group) * gridDim.x + blockIdx.x] = group_items[group];
     add_found(far_arcs, searchable);
 }
 
 // Groups have a table, and pivots of at least so many loads; units without one have no items.
-extern "C" __global__ void choose_tables(const u64* pivot_items, const u32* items_of_group, u32 least_loads, u32 first_near,
-                                         u32 units, u8* has_table, u32* tables, u32* unit_items) {
+extern "C" __global__ void choose_tables(const u64* pivot_items, const u32* tile_starts, u32 tiles, u32 least_loads,
+                                         u32 first_near, u32 units, u8* has_table, u32* tables, u32* unit_items) {
     for (u32 unit = blockIdx.x * blockDim.x + threadIdx.x; unit < units; unit += gridDim.x * blockDim.x) {
         const bool has = unit >= first_near || u32(pivot_items[unit]) >= least_loads;
         has_table[unit] = has;
         tables[unit] = has;
-        unit_items[unit] = unit >= first_near ? items_of_group[unit - first_near] : has ? u32(pivot_items[unit] / ITEM) : 0;
+        const u64 group = u64(unit - first_near) * tiles;
+        if (unit >= first_near) unit_items[unit] = tile_starts[group + tiles] - tile_starts[group];
+        else unit_items[unit] = has ? u32(pivot_items[unit] / ITEM) : 0;
     }
 }
 
@@ -144,45 +145,31 @@ struct Range {
 
 __device__ __forceinline__ bool is_in(Range range, u32 unit) { return unit >= range.first_unit && unit < range.end_unit; }
 
-// Writes the items of groups in [first_unit, end_unit). next_item says for each unit of the range where its next item
-// goes. A block counts the items of a tile for each group, then takes places for them side by side.
-extern "C" __global__ void __launch_bounds__(PLACING_BLOCK)
-    place_near(const offset_t* offsets, const u32* heads, const u32* tails, const offset_t* near_begin,
-               const offset_t* hubs_begin, const u32* near_start, const u32* hub_start, u32 n, u32 first_near,
-               u32 first_hub, u64 m, u32 first_unit, u32 end_unit, const u8* has_table, const u32* table_of,
-               u32* next_item, uint4* items, u32 groups) {
-    DYNAMIC_SHARED(u32, group_items);  // of the tile; then where they begin
+// Writes the items of groups in [first_unit, end_unit) of the block's tile from where tile_starts says, which counts from
+// the first group on; items[0] is the item number first_item of all units.
+extern "C" __global__ void place_near(const offset_t* offsets, const u32* heads, const u32* tails,
+                                      const offset_t* near_begin, const offset_t* hubs_begin, const u32* near_start,
+                                      const u32* hub_start, u32 n, u32 first_near, u32 first_hub, u64 m, u32 first_unit,
+                                      u32 end_unit, const u8* has_table, const u32* table_of, u32 tile_arcs,
+                                      const u32* tile_starts, u32 groups, const u32* items_before, u32 first_item,
+                                      uint4* items) {
+    DYNAMIC_SHARED(u32, next_item);
     const Hubs hubs = {n, first_near, first_hub};
     const Split g = {offsets, heads, tails, near_begin, hubs_begin, near_start, hub_start, hubs};
     const Range range = {first_unit, end_unit, has_table};
-    const u64 tile = u64(blockDim.x) * ARCS_PER_THREAD;
-    for (u64 first = blockIdx.x * tile; first < m; first += gridDim.x * tile) {
-        for (u32 group = threadIdx.x; group < groups; group += blockDim.x) group_items[group] = 0;
-        __syncthreads();
-        uint4 found[ARCS_PER_THREAD];
-        u32 units[ARCS_PER_THREAD], places[ARCS_PER_THREAD];
-#pragma unroll
-        for (u32 k = 0; k < ARCS_PER_THREAD; ++k) {
-            const u64 arc = first + k * blockDim.x + threadIdx.x;
-            found[k] = make_uint4(0, 0, 0, 0);
-            units[k] = places[k] = 0;
-            if (arc >= m || heads[arc] < first_near) continue;
-            units[k] = unit_of(hubs, heads[arc]);
-            if (is_in(range, units[k])) found[k] = item_at(g, offset_t(arc));
-            if (found[k].x < found[k].y) places[k] = atomicAdd(group_items + (units[k] - first_near), 1u);
-        }
-        __syncthreads();
-        for (u32 group = threadIdx.x; group < groups; group += blockDim.x)
-            if (group_items[group] > 0)
-                group_items[group] = atomicAdd(next_item + (first_near + group - first_unit), group_items[group]);
-        __syncthreads();
-#pragma unroll
-        for (u32 k = 0; k < ARCS_PER_THREAD; ++k) {
-            if (found[k].x == found[k].y) continue;
-            found[k].w = table_of[units[k]];
-            items[group_items[units[k] - first_near] + places[k]] = found[k];
-        }
-        __syncthreads();  // nobody clears what others still read
+    const u32 first_of_groups = items_before[first_near] - first_item;
+    for (u32 group = threadIdx.x; group < groups; group += blockDim.x)
+        next_item[group] = first_of_groups + tile_starts[u64(group) * gridDim.x + blockIdx.x];
+    __syncthreads();
+    const u64 tile = u64(blockIdx.x) * tile_arcs, tile_end = min(tile + tile_arcs, m);
+    for (u64 arc = tile + threadIdx.x; arc < tile_end; arc += blockDim.x) {
+        if (heads[arc] < first_near) continue;
+        const u32 unit = unit_of(hubs, heads[arc]);
+        if (!is_in(range, unit)) continue;
+        uint4 item = item_at(g, offset_t(arc));
+        if (item.x == item.y) continue;
+        item.w = table_of[unit];
+        items[atomicAdd(next_item + (unit - first_near), 1u)] = item;
     }
 }
 
