@@ -37,7 +37,7 @@ from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.checkpoint import JOURNAL, Journal
-from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.cluster import ClusterWork, Driver, cluster_work
 from wedgewise.run.outofcore import Finished, count_store, work_key
 from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.run.request import Request
@@ -65,7 +65,9 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
-    return assign(Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store)
+    return cluster_work(
+        Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store
+    )
 
 
 def total(work: ClusterWork, pool: FakeWorkers) -> tuple[int, Driver]:

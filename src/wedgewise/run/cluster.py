@@ -134,7 +134,7 @@ def name_for_workers(store: Store) -> str:
     return os.path.abspath(location.path) if isinstance(location, Folder) else str(location)
 
 
-def assign(request: Request, store: Store) -> ClusterWork:
+def cluster_work(request: Request, store: Store) -> ClusterWork:
     """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be.
 
     The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
@@ -208,7 +208,7 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
         While they run, when no scheduler or no worker answers, when versions or graphs differ, or when a task ends its
         workers.
     """
-    work = assign(request, store)
+    work = cluster_work(request, store)
 
     def run(journal: Journal | None, progress: Progress | None) -> TaskRun:
         driver = Driver(work, journal, progress)
