@@ -32,7 +32,7 @@ from wedgewise.machine import hardware
 from wedgewise.run import cluster
 from wedgewise.run._dask_workers import DaskWorkers, connect
 from wedgewise.run._device_counting import USABLE
-from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.cluster import ClusterWork, Driver, cluster_work
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
@@ -128,7 +128,7 @@ def measure(store: Store, workers: int, device: str, device_bytes: int, folder: 
     threads = max(1, hardware.usable_threads() // workers)
     knobs = {"device_bytes": device_bytes // workers} if device == "cuda" else None
     with dask_cluster(folder, workers, device) as (address, processes):
-        work = assign(Request(cluster=address, device=device, threads=threads, knobs=knobs), store)
+        work = cluster_work(Request(cluster=address, device=device, threads=threads, knobs=knobs), store)
         for what, victim in (("just started", None), ("again", None), ("one is killed", processes[0])):
             with closing(connect(address, on_gpus=device == "cuda")) as there:
                 there.wait_for(workers)

@@ -21,7 +21,7 @@ from wedgewise.machine import hardware
 from wedgewise.run._count_worker import BatchRequest, CountState
 from wedgewise.run._dispatch import Assignment
 from wedgewise.run._process_workers import LocalWorkers
-from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.cluster import ClusterWork, Driver, cluster_work
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
@@ -49,8 +49,8 @@ def by_threads(work: ClusterWork, state: CountState) -> tuple[float, int]:
 
 def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
-    alone = assign(Request(threads=workers), store)
-    shared = assign(Request(threads=1, workers=workers), store)
+    alone = cluster_work(Request(threads=workers), store)
+    shared = cluster_work(Request(threads=1, workers=workers), store)
     state = CountState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None, "here")
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as processes:

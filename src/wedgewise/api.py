@@ -47,10 +47,12 @@ class Keywords(TypedDict, total=False):
 
 def _refuses_graph_keywords(question: Callable[Parameters, ReturnType]) -> Callable[Parameters, ReturnType]:
     """The same question, which says of a keyword of `Graph` that it belongs there."""
+    accepted = frozenset(signature(question).parameters)
 
     @wraps(question)
     def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> ReturnType:
-        refuse_reading(keywords)
+        if not accepted.issuperset(keywords):
+            refuse_reading(keywords)
         return question(*args, **keywords)
 
     return refusing
@@ -106,7 +108,7 @@ def count(
     >>> ww.count([(0, 1), (1, 2), (2, 0), (2, 3)])
     1
     """
-    found: int = _answer(
+    found: int = _run(
         "count",
         graph,
         {},
@@ -295,7 +297,7 @@ def run(
     >>> ww.run("count", [(0, 1), (1, 2), (2, 0)]).answer
     1
     """
-    return _answer(
+    return _run(
         question,
         graph,
         details,
@@ -431,10 +433,11 @@ def ask_result(question: str, graph: Any, how: Keywords, details: Mapping[str, A
         raise TypeError(
             f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(Keywords.__annotations__)}"
         )
-    return _answer(question, graph, details, **how, **more)
+    return _run(question, graph, details, **how, **more)
 
 
-def _answer(question: str, graph: Any, details: Mapping[str, Any], **how: Any) -> Result:
+def _run(question: str, graph: Any, details: Mapping[str, Any], **how: Any) -> Result:
+    """The result; `how` are further fields of `Request`, checked."""
     from wedgewise.answer.answering import answer
     from wedgewise.answer.questions import request_for
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.errors import InputError
 from wedgewise.machine import gpu, hardware, notebook
 from wedgewise.machine.parameters import as_integer
-from wedgewise.prepare.clean import clean
 from wedgewise.read import ReadOptions
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.graph_data import GraphData
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from wedgewise.prepare.device_forms import DeviceForms
     from wedgewise.stages.vertex_index import VertexIndex
 
-CLEANING_DEVICES = ("auto", "cpu", "cuda")
 GRAPH_KEYWORDS = (  # the keywords of `Graph` that questions do not have
     *("n", "labels", "format", "limits", "drop_leaves", "directed"),
     *("weights", "combine", "source", "target", "weight", "header"),
@@ -78,7 +76,7 @@ class Graph:
     (3, 3, 1)
     """
 
-    _is_counted = is_ranked = False  # is made for a count alone; lies on the GPU in rows by raw degree
+    _is_counted = False  # whether it is made for a count alone
 
     def __init__(
         self,
@@ -100,42 +98,19 @@ class Graph:
         weight: Column | None = None,
         header: bool | str = "auto",
     ) -> None:
-        from wedgewise.prepare.attributes import check_combine, edge_attributes
-
-        check_combine(combine)
         limits, threads = checked_limits(limits), hardware.granted_threads(threads)
         options = ReadOptions(labels, ColumnChoice(source, target, weight, header), limits, threads, whole=True)
         given = GraphData(data, None if n is None else as_integer("n", n), weights, format, options)
-        self.attributes: EdgeAttributes | None = None
-        self._simple: SimpleGraph | None = None
-        self._forms: DeviceForms | None = None
-        self.cleaning_note: str | None = None  # why it was cleaned on the host where that was to be on the GPU
-        if device not in CLEANING_DEVICES:
-            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
-        if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            there = given.cleaned_on_device(is_requested=device == "cuda", is_counted=self._is_counted)
-            self._forms, edge_list, self.cleaning_note = there
-        else:
-            edge_list = given.pairs()
-        if combine != "last" and edge_list.weights is None:
-            raise InputError(
-                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
-                "or weight=… (--weight) for a column"
-            )
-        self.is_ranked = self._forms is not None and self._forms.is_ranked
-        if self._forms is None:
-            edge_list = given.on_host(edge_list)
-            keeps_more = directed or edge_list.weights is not None
-            consume = given.is_file and not keeps_more
-            self._simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
-            if keeps_more:
-                self.attributes = edge_attributes(
-                    edge_list, self._simple, directed=directed, threads=threads, combine=combine
-                )
-        cleaned = self._simple if self._forms is None else self._forms.cleaned
-        assert cleaned is not None
-        self._n, self._m, self._cleaned = cleaned.n, cleaned.m, cleaned.report
-        self.origin: Origin = edge_list.origin
+        made = given.cleaned(
+            device, drop_leaves=drop_leaves, directed=directed, combine=combine, is_counted=self._is_counted
+        )
+        self.origin: Origin = made.origin
+        self.attributes: EdgeAttributes | None = made.attributes
+        self.cleaning_note: str | None = made.note
+        self._simple: SimpleGraph | None = made.simple
+        self._forms: DeviceForms | None = made.forms
+        self.is_ranked = made.forms is not None and made.forms.is_ranked  # lies on the GPU in rows by raw degree
+        self._n, self._m, self._cleaned = made.n, made.m, made.report
         self._degrees: NDArray[np.uint32] | None = None
         self.preparations = 0
         self._lock = threading.Lock()
@@ -433,6 +408,7 @@ class Graph:
         self._simple = replace(state["_simple"])  # arrays that were copied can be written to
         self.attributes = None if self.attributes is None else replace(self.attributes)
         self._forms = self._degrees = None
+        self.is_ranked = False
         self.preparations = 0
         self._lock = threading.Lock()
         self._forget()

@@ -10,7 +10,7 @@ import pytest
 
 import wedgewise as ww
 from wedgewise.algorithms.cpu import _keystone_close
-from wedgewise.algorithms.cpu._keystone_hubs import MOST_COMPARED
+from wedgewise.algorithms.cpu._keystone_hubs import MAX_COMPARED
 from wedgewise.generate import uniform
 from wedgewise.machine import jit
 from wedgewise.machine.jit import JIT_DISABLED
@@ -18,7 +18,7 @@ from wedgewise.machine.primitives import IDS_AT_ONCE
 
 WITHOUT_HUBS = {"hubs": 0}
 FEWEST = next(n for n in range(IDS_AT_ONCE) if comb(n, 2) >= IDS_AT_ONCE)  # vertices whose clique has a block of ids
-SIZES = sorted({3, FEWEST - 1, FEWEST, *(k * IDS_AT_ONCE + d for k in (1, 2) for d in range(4)), MOST_COMPARED + 2})
+SIZES = sorted({3, FEWEST - 1, FEWEST, *(k * IDS_AT_ONCE + d for k in (1, 2) for d in range(4)), MAX_COMPARED + 2})
 
 
 def counted(graph: ww.Graph, knobs: Mapping[str, int | str]) -> list[int]:

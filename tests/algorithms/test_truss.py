@@ -204,7 +204,7 @@ def test_another_form_than_was_planned_is_refused() -> None:
     graph = of(fixture_pairs("karate"))
     plan = ww.explain("trussness", graph, order="core")
     with pytest.raises(PreconditionError, match="planned for core order and ids by rank, handed id and rank"):
-        in_memory.check_orientation(plan, graph.oriented("id", "rank"))
+        in_memory.check_planned_form(plan, graph.oriented("id", "rank"))
 
 
 def test_one_algorithm_is_chosen_by_what_it_would_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from wedgewise.errors import (
     StorageError,
     VerificationError,
 )
-from wedgewise.run import row_order
+from wedgewise.run import row_order, sliced_answer
 from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
@@ -251,7 +251,7 @@ def test_a_truss_that_is_known_at_once_needs_no_sum(store: Store) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_the_work(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_limit: 60_000)
+    monkeypatch.setattr(sliced_answer, "bytes_for_slices", lambda *_limit: 60_000)
     with pytest.raises(MemoryLimitError, match=r"edge_support takes .* are left; raise the limit, or let the command"):
         ww.edge_support(store.folder)
     with pytest.raises(MemoryLimitError, match="or let the command write it: --output streams"):

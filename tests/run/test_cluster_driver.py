@@ -32,7 +32,7 @@ from wedgewise.run._count_worker import BatchRequest, BatchResult, CountState, e
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
 from wedgewise.run._worker_requests import do_request
 from wedgewise.run.checkpoint import JOURNAL, Journal
-from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
+from wedgewise.run.cluster import ClusterWork, Driver, cluster_work, make_batches
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.run.task_memory import BATCHED_TASK_BYTES
@@ -58,7 +58,7 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assigned(store: Store, workers: int | None = None, **how: Any) -> ClusterWork:
-    return assign(Request(workers=workers, **{"threads": 1, **how}), store)
+    return cluster_work(Request(workers=workers, **{"threads": 1, **how}), store)
 
 
 def sum_of(driver: Driver) -> int:

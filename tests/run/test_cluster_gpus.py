@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,12 @@ from wedgewise.errors import (
 from wedgewise.machine import gpu
 from wedgewise.run import _count_worker, _process_workers, _worker_requests, cluster
 from wedgewise.run._count_worker import BatchResult, CountState
-from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
+from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers, worker_pairing
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.checkpoint import JOURNAL, Journal
-from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.cluster import ClusterWork, Driver, cluster_work
 from wedgewise.run.outofcore import Finished, count_store, work_key
 from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.run.request import Request
@@ -66,7 +65,9 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
-    return assign(Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store)
+    return cluster_work(
+        Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store
+    )
 
 
 def total(work: ClusterWork, pool: FakeWorkers) -> tuple[int, Driver]:
@@ -321,18 +322,22 @@ def test_workers_of_this_machine_have_a_gpu_each(jazz: Store, of_machine: Gpus, 
 def test_gpus_are_given_out_in_turn(monkeypatch: pytest.MonkeyPatch, gpus: Gpus) -> None:
     gpus(2)
     monkeypatch.delenv(VISIBLE, raising=False)
-    asked = partial(Request, algorithm="toy")
-    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("0", "1", "0"), 2)
-    assert gpus_for_workers(asked(device="cuda", workers=4)) == (("0", "1", "0", "1"), 2)
-    assert gpus_for_workers(asked(device="hybrid", workers=3)) == (("0", "1", ""), 1)
-    assert gpus_for_workers(asked(device="cpu", workers=3, algorithm="auto")) == ((), 1)
-    assert gpus_for_workers(asked(device="cuda", cluster="there")) == ((), 1)
+
+    def given(algorithm: str = "toy", **how: Any) -> tuple[tuple[str, ...], int]:
+        request = Request(algorithm=algorithm, **how)
+        return gpus_for_workers(request, worker_pairing(request))
+
+    assert given(device="cuda", workers=3) == (("0", "1", "0"), 2)
+    assert given(device="cuda", workers=4) == (("0", "1", "0", "1"), 2)
+    assert given(device="hybrid", workers=3) == (("0", "1", ""), 1)
+    assert given(device="cpu", workers=3, algorithm="auto") == ((), 1)
+    assert given(device="cuda", cluster="there") == ((), 1)
     monkeypatch.setenv(VISIBLE, "GPU-7,3")
-    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("GPU-7", "3", "GPU-7"), 2)
+    assert given(device="cuda", workers=3) == (("GPU-7", "3", "GPU-7"), 2)
     monkeypatch.setattr(gpu, "find_devices", nothing)
-    assert gpus_for_workers(asked(device="hybrid", workers=2)) == (("", ""), 1)
+    assert given(device="hybrid", workers=2) == (("", ""), 1)
     with pytest.raises(DeviceError, match="no CUDA device is there"):
-        gpus_for_workers(asked(device="cuda", workers=2))
+        given(device="cuda", workers=2)
 
 
 def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> None:

@@ -176,7 +176,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
             for module in (outofcore, sliced_answer):
                 patch.setattr(module, "busy_tasks", listed)
             patch.setattr(outofcore, "available_after_loading", lambda *_, need=need: need - 1)
-            patch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_, need=need: need - 1)
+            patch.setattr(sliced_answer, "bytes_for_slices", lambda *_, need=need: need - 1)
             refusal = (
                 rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
             )

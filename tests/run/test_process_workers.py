@@ -22,7 +22,7 @@ from run.cluster_workers import children
 from wedgewise.run import _process_workers, _worker_process
 from wedgewise.run._count_worker import BatchResult
 from wedgewise.run._dispatch import Assignment, Delivery
-from wedgewise.run.cluster import assign
+from wedgewise.run.cluster import cluster_work
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -149,7 +149,7 @@ def test_workers_import_from_where_the_driver_does(
 
 
 def test_an_order_may_be_larger_than_a_pipe(jazz: Store) -> None:
-    order = assign(Request(threads=1, workers=1), jazz).message(Assignment(0, (3, 5)))
+    order = cluster_work(Request(threads=1, workers=1), jazz).message(Assignment(0, (3, 5)))
     with closing(_process_workers.LocalWorkers(1)) as workers:
         workers.wait_for(1)
         workers.submit(Assignment(0, (3, 5)), order + " " * 2**20)
@@ -182,7 +182,7 @@ def test_a_batch_for_a_worker_that_has_just_ended_is_lost(heard_first: bool, mon
 
 def test_a_worker_answers_every_order_by_a_line(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its standard output is for these lines alone: what is printed meanwhile goes to the log."""
-    assignment = assign(Request(threads=1, workers=1), jazz)
+    assignment = cluster_work(Request(threads=1, workers=1), jazz)
     asked = [assignment.message(Assignment(0, (3, 5))), "no order", assignment.message(Assignment(1, (99,)))]
     (tmp_path / "orders").write_text("".join(f"{order}\n" for order in asked))
     with (

@@ -19,7 +19,7 @@ from wedgewise.run._count_worker import BatchResult
 from wedgewise.run._dispatch import Assignment
 from wedgewise.run._slice_worker import SliceRequest, SliceResult, SliceState
 from wedgewise.run._worker_requests import do_request, release_state
-from wedgewise.run.cluster import ClusterWork, assign
+from wedgewise.run.cluster import ClusterWork, cluster_work
 from wedgewise.run.request import Request
 from wedgewise.run.task_memory import SLICED_TASK_BYTES, lists_bytes
 from wedgewise.store import open as opening
@@ -45,7 +45,7 @@ def no_state() -> Iterator[None]:
 
 
 def assigned(store: Store, **how: Any) -> ClusterWork:
-    return assign(Request(threads=1, cluster="somewhere", **how), store)
+    return cluster_work(Request(threads=1, cluster="somewhere", **how), store)
 
 
 def slices_of(store: Store) -> str:

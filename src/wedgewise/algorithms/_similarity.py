@@ -29,7 +29,7 @@ from wedgewise.stages import Keys
 
 COUNT, ADAMIC_ADAR, RESOURCE_ALLOCATION = "count", "adamic_adar", "resource_allocation"
 LANES = (COUNT, ADAMIC_ADAR, RESOURCE_ALLOCATION)
-MOST_FRACTION_BITS = 48  # the rounding of 1 / ln d to float64 is then far below a unit
+MAX_FRACTION_BITS = 48  # the rounding of 1 / ln d to float64 is then far below a unit
 ADAMIC_ADAR_LEAST = 2  # degree of a vertex that is anybody's common neighbour
 
 
@@ -120,7 +120,7 @@ def lanes_of(measures: Sequence[str]) -> tuple[str, ...]:
 
 def fraction_bits(degrees: NDArray[Any]) -> int:
     """How many bits of a weight are behind the point."""
-    return min(MOST_FRACTION_BITS, 63 - int(degrees.max(initial=1)).bit_length())
+    return min(MAX_FRACTION_BITS, 63 - int(degrees.max(initial=1)).bit_length())
 
 
 def lane_weights(degrees: NDArray[Any], lanes: Sequence[str]) -> Keys:

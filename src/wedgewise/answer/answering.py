@@ -143,7 +143,7 @@ class Ladder:
         self._graph = None
 
     def _read(self) -> Graph:
-        """The graph, and the seconds that it took."""
+        """The graph; the clock gets the seconds of reading and cleaning."""
         graph, clock, request = graph_of(self._source, self._request), self._clock, self._request
         cleaned_on_gpu = graph.take_device_seconds()
         if graph is not request.source:

@@ -57,8 +57,8 @@ from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.refusals import READ_ONLY, check_blocks, check_store, check_writable
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.run.shares import with_shares
-from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
-from wedgewise.run.task_memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
+from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, listed_bytes, slice_method, slices_within
+from wedgewise.run.task_memory import PAGE_BYTES, lists_bytes, triple_answer
 from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
@@ -135,7 +135,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
     """What `answer_store` would do."""
     if ON_STORES[request.question].computes != "count":
         notes = (READ_ONLY,) if store.is_read_only else ()
-        return _plan_of_slices(request, store, _planned_slices(request, store), notes)
+        return _plan_of_slices(request, store, _checked_slices(request, store), notes)
     request = with_shares(request, store)
     plan = replace(_tasks(request, store).plan, question=request.question)
     return with_reasons(plan, (*request.reasons, *notes_on_counting(store)))
@@ -229,7 +229,7 @@ def _found(
     clock = Clock()
     if request.verify:
         _recounting(request, store)  # loads its kernels before what is left is measured
-    sliced = _planned_slices(request, store)
+    sliced = _checked_slices(request, store)
     recounting = _recounting(request, store) if request.verify else None
     stage = "truss" if ON_STORES[request.question].in_rounds else "count"
     with memory_for(stage):
@@ -243,33 +243,24 @@ def _found(
     return found, result_of(plan, store.manifest.cleaned, None, clock.laps, verified=verified)
 
 
-def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
+def _checked_slices(request: Request, store: Store) -> SlicedAnswer:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
-    algorithm, method = request.block_algorithm, ON_STORES[request.question]
-    computes = method.computes
-    within = bytes_for_slices(request.memory_limit, computes, algorithm)
-    available_bytes = bytes_beside_lists(store.location, store.partition, _listed_bytes(request), within)
-    _check_answer(request, store, available_bytes)
-    check_disk(store, request.question, kept_bytes(request.question, store))
+    method = ON_STORES[request.question]
     is_trussness = request.question == "trussness"
-    spare = loading_bytes(store.counts, is_trussness=is_trussness) if method.in_rounds else 0
-    threads = request.thread_count
-    sliced = SlicedAnswer(
+    rounds_bytes = loading_bytes(store.counts, is_trussness=is_trussness) if method.in_rounds else None
+    sliced = slices_within(
         store,
-        computes,
-        available_bytes=available_bytes - spare,
-        threads=threads,
-        algorithm=algorithm,
+        method.computes,
+        request.memory_limit,
+        threads=request.thread_count,
+        algorithm=request.block_algorithm,
         knobs=request.knobs,
+        rounds_bytes=rounds_bytes,
     )
-    sliced = sliced.with_fitting_threads()
+    _check_answer(request, store, sliced.available_bytes + (rounds_bytes or 0))
+    check_disk(store, request.question, kept_bytes(request.question, store))
     sliced.check_fits()
     return sliced
-
-
-def _listed_bytes(request: Request) -> int:
-    """What lists take for each task; rounds have those of all blocks, and of their remaining arcs."""
-    return 2 * SLICED_TASK_BYTES if ON_STORES[request.question].in_rounds else SLICED_TASK_BYTES
 
 
 def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
@@ -363,10 +354,11 @@ def _verified_sum(found: StoreAnswer, recounting: Counting) -> str:
 
 
 def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes: tuple[str, ...]) -> Plan:
-    lists = lists_bytes(store.partition, _listed_bytes(request))
+    in_rounds = ON_STORES[request.question].in_rounds
+    lists = lists_bytes(store.partition, listed_bytes(in_rounds=in_rounds))
     plan = store_plan(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
     kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
-    computes = request.question if ON_STORES[request.question].in_rounds else sliced.computes
+    computes = request.question if in_rounds else sliced.computes
     return replace(
         plan,
         question=request.question,

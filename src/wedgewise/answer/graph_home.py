@@ -57,7 +57,7 @@ class GraphHome(ABC):
             graph=labelled,
             timeline=context.timeline,
         )
-        if labelled is not None and graph is not request.source:
+        if labelled is not None and graph is not request.source:  # the result keeps it for its labels alone
             graph.release()
         if request.rows != TABLE:
             return ResultWithRows(result)

@@ -10,7 +10,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.choose import choose_cleaning_device, is_ranked_there
+from wedgewise.run.choose import choose_cleaning_device, may_be_ranked
 from wedgewise.run.refusals import check_file, check_no_store, check_store_options
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
@@ -111,7 +111,8 @@ def graph_of(source: Any, request: Request) -> Graph:
     """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
     if isinstance(source, Graph):
         return source
-    device, make = choose_cleaning_device(request), GraphToCount if is_ranked_there(request) else Graph
+    device = choose_cleaning_device(request)
+    make = GraphToCount if device == "cuda" and may_be_ranked(request) else Graph
     if isinstance(source, GraphFile):
         return source.graph(device, make)
     limits = _limits_within(DEFAULT_LIMITS, source, request)

@@ -154,8 +154,8 @@ class Backend:
         _refuse_multigraph(G)
         weighted = weight is not None
         cache_key = "weighted clustering" if weighted else "clustering"
-        answer = G.weighted_by(weight).values_by_node
-        return answer(nodes, cache_key, lambda whole: api.clustering(whole, weighted=weighted))
+        converted = G.weighted_by(weight)
+        return converted.values_by_node(nodes, cache_key, lambda graph: api.clustering(graph, weighted=weighted))
 
     def average_clustering(
         self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None, count_zeros: bool = True

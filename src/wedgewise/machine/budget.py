@@ -34,7 +34,7 @@ RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator k
 MAPPINGS = Path("/proc/self/smaps")
 LINKER = "libllvmlite"
 DONT_NEED = 4  # MADV_DONTNEED on Linux
-MOST_HEAPS = -8  # M_ARENA_MAX of the C library of GNU
+MAX_HEAPS = -8  # M_ARENA_MAX of the C library of GNU
 MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$")
 
 
@@ -100,7 +100,7 @@ def available_after_loading(memory_limit: int | None, load_kernels: Callable[...
 def share_heap() -> None:
     """Let threads that begin from now on share the heaps that are there, on Linux with the C library of GNU."""
     if MAPPINGS.exists() and hasattr(c_library := ctypes.CDLL(None), "mallopt"):
-        c_library.mallopt(MOST_HEAPS, 1)
+        c_library.mallopt(MAX_HEAPS, 1)
 
 
 def release_memory() -> None:

@@ -52,9 +52,9 @@ class RowForm(NamedTuple):
 
 _SPACE, _QUOTE, _BRACE = np.uint8(32), np.uint8(34), np.uint8(123)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-_TEN, _MOST_MANTISSA = np.uint64(10), np.uint64(2**53)
-_MOST_POWER = 22  # 10^22 is the largest power of ten that a double holds exactly
-_POWERS = np.array([10.0**k for k in range(_MOST_POWER + 1)])
+_TEN, _MAX_MANTISSA = np.uint64(10), np.uint64(2**53)
+_MAX_POWER = 22  # 10^22 is the largest power of ten that a double holds exactly
+_POWERS = np.array([10.0**k for k in range(_MAX_POWER + 1)])
 
 
 @helper
@@ -187,7 +187,7 @@ def weights_of_fields(text: NDArray[np.uint8], begins: Positions, lengths: Lengt
             at += _ONE
         mantissa, digits, power = _ZERO, 0, 0
         seen_point = False
-        while at < end and mantissa < _MOST_MANTISSA:
+        while at < end and mantissa < _MAX_MANTISSA:
             byte = text[at]
             if byte >= 48 and byte <= 57:
                 mantissa = mantissa * _TEN + np.uint64(byte - np.uint8(48))
@@ -199,7 +199,7 @@ def weights_of_fields(text: NDArray[np.uint8], begins: Positions, lengths: Lengt
             else:
                 break
             at += _ONE
-        if at != end or digits == 0 or mantissa > _MOST_MANTISSA or power > _MOST_POWER:
+        if at != end or digits == 0 or mantissa > _MAX_MANTISSA or power > _MAX_POWER:
             out[i] = np.nan
             left += _ONE
         else:

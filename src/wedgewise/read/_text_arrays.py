@@ -26,7 +26,7 @@ from wedgewise.read._text_lines import (
 Positions = NDArray[np.int64]
 
 _TAB, _NEWLINE, _RETURN, _QUOTE, _BRACE = 9, 10, 13, 34, 123
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 def parse_range(
@@ -97,8 +97,8 @@ def _find_shape(
     has_columns = separates[bytes_there[two]] & ~decides
     usual = separates[bytes_there[one]]
     usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
-    usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)
-    usual &= (second_digits > 0) & (second_digits <= _MOST_DIGITS)
+    usual &= (first_digits > 0) & (first_digits <= _MAX_DIGITS)
+    usual &= (second_digits > 0) & (second_digits <= _MAX_DIGITS)
     usual &= ends - begins <= line_limit
     columns = np.zeros(len(ends), np.int64)
     if has_columns.any():

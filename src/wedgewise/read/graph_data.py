@@ -4,21 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
 from wedgewise.machine import gpu
-from wedgewise.prepare.clean import clean_bytes
+from wedgewise.prepare.clean import clean, clean_bytes
 from wedgewise.read import ReadOptions, check_names, edges_of_file
 from wedgewise.read.objects.arrays import check_labels, edges_from_array
-from wedgewise.stages import EdgeList
+from wedgewise.stages import CleanReport, EdgeList, Origin, SimpleGraph
 from wedgewise.stages.limits import available_bytes_for
 
 if TYPE_CHECKING:
     from wedgewise.machine.ring import Arriving
+    from wedgewise.prepare.attributes import EdgeAttributes
     from wedgewise.prepare.device_forms import DeviceForms
+
+CLEANING_DEVICES = ("auto", "cpu", "cuda")
+
+
+class CleanedData(NamedTuple):
+    """What a `Graph` begins with: a simple graph on the host, or what a GPU made of the pairs.
+
+    Attributes
+    ----------
+    origin, n, m, report : where it is from, its size, and what cleaning dropped
+    simple, forms : one of them is None
+    attributes : directions and weights, where they are kept
+    note : why it was cleaned on the host where that was to be on the GPU
+    """
+
+    origin: Origin
+    n: int
+    m: int
+    report: CleanReport
+    simple: SimpleGraph | None = None
+    forms: DeviceForms | None = None
+    attributes: EdgeAttributes | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +59,42 @@ class GraphData:
     def is_file(self) -> bool:
         """Whether the source is a path or a stream, whose pairs nobody else holds once they are read."""
         return isinstance(self.source, (str, PathLike)) or hasattr(self.source, "read")
+
+    def cleaned(self, device: str, *, drop_leaves: bool, directed: bool, combine: str, is_counted: bool) -> CleanedData:
+        """The simple graph of the pairs, made on the GPU where that is asked for or the pairs lie there."""
+        from wedgewise.prepare.attributes import check_combine, edge_attributes
+
+        check_combine(combine)
+        if device not in CLEANING_DEVICES:
+            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
+        keeps_weights = self.weights is not None or self.options.columns.weight is not None
+        forms = note = None
+        if device == "cpu" or drop_leaves or directed or keeps_weights:
+            edge_list = self.pairs()
+        else:
+            forms, edge_list, note = self._cleaned_on_device(is_requested=device == "cuda", is_counted=is_counted)
+        if combine != "last" and edge_list.weights is None:
+            raise InputError(
+                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
+                "or weight=… (--weight) for a column"
+            )
+        if forms is not None:
+            there = forms.cleaned
+            assert there is not None
+            return CleanedData(edge_list.origin, there.n, there.m, there.report, forms=forms)
+        edge_list = self._on_host(edge_list)
+        threads, limits = self.options.threads, self.options.limits
+        keeps_more = directed or edge_list.weights is not None
+        consume = self.is_file and not keeps_more
+        simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
+        attributes = (
+            edge_attributes(edge_list, simple, directed=directed, threads=threads, combine=combine)
+            if keeps_more
+            else None
+        )
+        return CleanedData(
+            edge_list.origin, simple.n, simple.m, simple.report, simple, attributes=attributes, note=note
+        )
 
     def pairs(self, receiver: Arriving | None = None, *, labels_checked_later: bool = False) -> EdgeList:
         """The pairs as they came; those of a file also go to a receiver, while later ones are parsed.
@@ -70,7 +130,7 @@ class GraphData:
         said = options if options.in_table is None or not is_table(self.source) else options.in_table
         return edges_from(self.source, self.weights, said.columns, said.labels)
 
-    def cleaned_on_device(
+    def _cleaned_on_device(
         self, *, is_requested: bool, is_counted: bool
     ) -> tuple[DeviceForms | None, EdgeList, str | None]:
         """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why.
@@ -117,7 +177,7 @@ class GraphData:
                 raise
             return self.pairs(), None
 
-    def on_host(self, edge_list: EdgeList) -> EdgeList:
+    def _on_host(self, edge_list: EdgeList) -> EdgeList:
         """Its pairs in the host's memory, refused where cleaning them cannot fit, before the first buffer is taken."""
         if edge_list.lies_on_device:
             edge_list = replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))

@@ -21,7 +21,7 @@ import numpy as np
 
 from wedgewise import errors
 from wedgewise.errors import ClusterError, MissingFileError, VerificationError, WedgewiseError
-from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu, refusals
+from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu, refusals, worker_pairing
 from wedgewise.run.outofcore import Finished, count_key, counting_within
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
@@ -86,11 +86,13 @@ class CountState:
         self._tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
         self._position = np.zeros(task_count(store.partition, request.shares), np.int64)
         self._position[self._tasks.number] = np.arange(len(self._tasks))
-        device = find_worker_device(counting, worker)
+        pairing = worker_pairing(counting)
+        self._request_on_cpu = on_cpu(counting, pairing)
+        device = find_worker_device(counting, pairing, worker)
         self._on_device = None if device is None else DeviceCounting(counting, store, device, request.sharers)
         self._on_cpu: CpuCounting | None = None
         if device is None:
-            self._on_cpu = CpuCounting(on_cpu(counting), store)
+            self._on_cpu = CpuCounting(self._request_on_cpu, store)
 
     @property
     def counts_on(self) -> str:
@@ -136,7 +138,7 @@ class CountState:
 
     def _count_on_cpu(self, tasks: TaskTable) -> Iterator[Finished | Refusal]:
         if self._on_cpu is None:
-            self._on_cpu = CpuCounting(on_cpu(self._request), self._store)
+            self._on_cpu = CpuCounting(self._request_on_cpu, self._store)
         return self._on_cpu.count(tasks)
 
 

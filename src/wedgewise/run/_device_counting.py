@@ -60,17 +60,15 @@ def worker_pairing(request: Request) -> Pairing | None:
     return pair_up(request.algorithm, {**given, "places": GPU} if request.device == "cuda" else given)
 
 
-def on_cpu(request: Request) -> Request:
+def on_cpu(request: Request, pairing: Pairing | None) -> Request:
     """The same on the CPU of a worker."""
-    pairing = worker_pairing(request)
     if pairing is None:
         return request
     return replace(request, device="cpu", algorithm=pairing.cpu.name, knobs=pairing.cpu_knobs)
 
 
-def find_worker_device(request: Request, worker: str) -> StreamingDevice | None:
+def find_worker_device(request: Request, pairing: Pairing | None, worker: str) -> StreamingDevice | None:
     """The first GPU that this process sees, which CUDA_VISIBLE_DEVICES says; None where its CPU is to count instead."""
-    pairing = worker_pairing(request)
     if pairing is None or pairing.gpu is None:
         return None
     try:
@@ -85,12 +83,12 @@ def find_worker_device(request: Request, worker: str) -> StreamingDevice | None:
         raise DeviceError(f"worker {worker}: {error}") from error
 
 
-def gpus_for_workers(request: Request) -> tuple[tuple[str, ...], int]:
+def gpus_for_workers(request: Request, pairing: Pairing | None) -> tuple[tuple[str, ...], int]:
     """What each worker of this machine sees as CUDA_VISIBLE_DEVICES, and how many have the same GPU; none without GPUs.
 
     With device="cuda" they have the GPUs in turn; with "hybrid" the first of them have one each, and the others none.
     """
-    pairing, workers = worker_pairing(request), request.workers
+    workers = request.workers
     if pairing is None or pairing.gpu is None or workers is None:
         return (), 1
     try:

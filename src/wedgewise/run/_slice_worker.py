@@ -16,8 +16,7 @@ from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
 from wedgewise.run._count_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
-from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
-from wedgewise.run.task_memory import SLICED_TASK_BYTES, bytes_beside_lists
+from wedgewise.run.sliced_answer import slices_within
 from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
 
@@ -38,18 +37,15 @@ class SliceState:
                 f"{request.folder}: a worker does not see this folder, where slices are written; name one that all "
                 "workers share by --work (work_folder=)"
             )
-        within = bytes_for_slices(memory_limit, request.computes, request.algorithm)
-        spare = 0 if request.k is None else loading_bytes(store.counts)
-        lists = (1 if request.k is None else 2) * SLICED_TASK_BYTES
-        sliced = SlicedAnswer(
+        self._sliced = slices_within(
             store,
             request.computes,
-            available_bytes=bytes_beside_lists(store.location, store.partition, lists, within) - spare,
+            memory_limit,
             threads=hardware.granted_threads(request.threads),
             algorithm=request.algorithm,
             knobs=request.knobs,
+            rounds_bytes=None if request.k is None else loading_bytes(store.counts),
         )
-        self._sliced = sliced.with_fitting_threads()
         self._slices = {each.number: each for each in self._sliced.slices}
         self._peeling: StorePeeling | None = None
         self._before: Round | None = None

@@ -50,7 +50,7 @@ def engine_for(computes: str, algorithm: str = "auto") -> str:
 
 def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
-    if graph.is_ranked and device == "cuda" and is_ranked_there(request):
+    if graph.is_ranked and device == "cuda" and may_be_ranked(request):
         return RAW_DEGREE, "rank"
     algorithm = find(engine_for(computes, request.algorithm), device)
     order = request.order
@@ -94,10 +94,10 @@ def choose_cleaning_device(request: Request) -> str:
     return "cuda" if _requested_device(request) == "cuda" else "auto"
 
 
-def is_ranked_there(request: Request) -> bool:
-    """Whether pairs become oriented rows at once: a count on the GPU by an algorithm that takes any order."""
+def may_be_ranked(request: Request) -> bool:
+    """Whether pairs on a GPU become oriented rows at once: for a count by an algorithm that takes any order."""
     is_free = (request.order, request.relabel) == ("auto", "auto") and request.algorithm in ("auto", ENGINE)
-    return request.question == "count" and is_free and _requested_device(request) == "cuda"
+    return request.question == "count" and is_free
 
 
 def _requested_device(request: Request) -> str | None:
@@ -172,7 +172,7 @@ def make_plan(
     """
     shape, threads = oriented_shape.shape, request.thread_count
     if request.algorithm == "auto" and not request.knobs:
-        algorithm, reason, seconds = _choose(computes, shape, threads)
+        algorithm, reason, seconds = _choose_on_cpu(computes, shape, threads)
         answer = algorithm.whole_on_cpu(computes)
     else:
         algorithm = _able(engine_for(computes, request.algorithm), "cpu", computes, request.question)
@@ -286,7 +286,7 @@ def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
     return {**knobs, BATCHES: MAX_BATCHES} if BATCHES in knobs else knobs
 
 
-def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
+def _choose_on_cpu(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
     """NumPy where it is done before kernels would be loaded, else the engine; why, and how long that takes.
 
     NumPy takes every orientation, so that the engine's, which was chosen before, serves both.

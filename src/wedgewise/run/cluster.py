@@ -134,28 +134,31 @@ def name_for_workers(store: Store) -> str:
     return os.path.abspath(location.path) if isinstance(location, Folder) else str(location)
 
 
-def assign(request: Request, store: Store) -> ClusterWork:
+def cluster_work(request: Request, store: Store) -> ClusterWork:
     """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be.
 
     The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
     that work on a task in each worker: by default what a worker may use, and on this machine its share of that.
     """
-    each, here = per_worker(request, store), on_cpu(request)
+    each, pairing = per_worker(request, store), worker_pairing(request)
+    here = on_cpu(request, pairing)
     answer, settings = triple_answer(here.block_algorithm), find(here.block_algorithm, "cpu").settings(here.knobs)
     bytes_beside_lists(
         store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.share_count
     )
     memory = TaskMemory(store.counts, answer, settings, each.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.share_count).in_reuse_order()
-    plan, gpus = _plan(each, store, memory, tasks), gpus_for_workers(request)
+    plan = _plan(each, store, memory, tasks, here.block_algorithm)
+    if pairing is not None:
+        name, reasons = (pairing.gpu or pairing.cpu).name, (pairing.reason, *plan.reasons)
+        plan = replace(plan, algorithm=name, device=request.device, knobs=pairing.knobs, reasons=reasons)
     key, all_tasks = count_key(request, store), task_count(store.partition, request.share_count)
-    return ClusterWork(store, plan, key, tasks, all_tasks, each, *gpus)
+    return ClusterWork(store, plan, key, tasks, all_tasks, each, *gpus_for_workers(request, pairing))
 
 
-def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) -> Plan:
-    """The plan of a count by workers."""
-    pairing = worker_pairing(request)
-    algorithm, need = on_cpu(request).block_algorithm, memory.heaviest(tasks)[0]
+def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable, algorithm: str) -> Plan:
+    """The plan of a count by workers, on their CPUs."""
+    need = memory.heaviest(tasks)[0]
     plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, need, tasks.shares)
     lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, tasks.shares)
     rule: tuple[str, ...] = ()
@@ -167,10 +170,7 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
         f"{lists:,} bytes of tables of tasks in the process that asks",
         *rule,
     )
-    if pairing is None:
-        return replace(plan, reasons=reasons)
-    name = (pairing.gpu or pairing.cpu).name
-    return replace(plan, algorithm=name, device=request.device, knobs=pairing.knobs, reasons=(pairing.reason, *reasons))
+    return replace(plan, reasons=reasons)
 
 
 def per_worker(request: Request, store: Store) -> Request:
@@ -208,7 +208,7 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
         While they run, when no scheduler or no worker answers, when versions or graphs differ, or when a task ends its
         workers.
     """
-    work = assign(request, store)
+    work = cluster_work(request, store)
 
     def run(journal: Journal | None, progress: Progress | None) -> TaskRun:
         driver = Driver(work, journal, progress)

@@ -20,7 +20,7 @@ from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.prepare.device_forms import DeviceForms
-from wedgewise.run.in_memory import Execution, check_orientation, known_truss, truss_algorithm
+from wedgewise.run.in_memory import Execution, check_planned_form, known_truss, truss_algorithm
 from wedgewise.run.listing import Numbering, Triples
 from wedgewise.run.plan import Plan
 from wedgewise.run.row_order import ascending_vertices, on_device
@@ -65,8 +65,8 @@ def execute_on_device(
 def find_truss_on_device(
     plan: Plan, graph: DeviceGraph, forms: DeviceForms, job: TrussJob
 ) -> tuple[FoundTruss, dict[str, float]]:
-    """The same on a GPU, in the order of the edges and brought back; and the seconds of finding it."""
-    check_orientation(plan, graph)
+    """Find a truss as planned, in the order of the edges and brought back; and the seconds of finding it."""
+    check_planned_form(plan, graph)
     known = known_truss(graph.m, job)
     if known is not None:
         return known, {"truss": 0.0}

@@ -60,8 +60,8 @@ def finished_execution(results: TaskResults, *busy: TaskTable) -> Execution:
 
 @memory_for("count")
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
-    """Answer for `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
-    check_orientation(plan, graph)
+    """Run the passes of the planned algorithm; ``on_done(finished, tasks)`` reports progress."""
+    check_planned_form(plan, graph)
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
@@ -77,8 +77,8 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
 
 @memory_for("truss")
 def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    """Find what is planned, by arc."""
-    check_orientation(plan, graph)
+    """Find the truss that is planned, by arc of the oriented graph."""
+    check_planned_form(plan, graph)
     known = known_truss(graph.m, job)
     if known is not None:
         return known
@@ -108,8 +108,8 @@ def truss_algorithm(plan: Plan) -> Algorithm:
     return algorithm
 
 
-def check_orientation(plan: Plan, graph: OrientedGraph | DeviceGraph) -> None:
-    """Refuse a graph in another orientation than was planned for."""
+def check_planned_form(plan: Plan, graph: OrientedGraph | DeviceGraph) -> None:
+    """Refuse a graph in another orientation than the plan has."""
     if (graph.order, graph.named_by) != (plan.order, plan.relabel):
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"

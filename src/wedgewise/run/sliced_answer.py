@@ -40,7 +40,14 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.outofcore import checked_clique
-from wedgewise.run.task_memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
+from wedgewise.run.task_memory import (
+    BATCHED_TASK_BYTES,
+    PAGE_BYTES,
+    SLICED_TASK_BYTES,
+    BlockSource,
+    all_block_bytes,
+    bytes_beside_lists,
+)
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import (
     BlockCounts,
@@ -53,7 +60,7 @@ from wedgewise.stages.tasks import (
     joined,
     one_task,
 )
-from wedgewise.store.open import private_memory
+from wedgewise.store.open import Store, private_memory
 
 SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge_support": np.dtype(np.uint32)}
 
@@ -334,6 +341,34 @@ def _tables_by_role(tasks: TaskTable, computes: str) -> tuple[list[tuple[TaskTab
     turned = replace(doubled, i=tasks.j, j=tasks.i + np.int32(tasks.parts))
     ij, ik, jk = tasks.pairs
     return [(doubled, ij)], [(doubled, ik), (turned, jk)]
+
+
+def slices_within(
+    store: Store,
+    computes: str,
+    memory_limit: int | None,
+    *,
+    threads: int,
+    algorithm: str,
+    knobs: Mapping[str, int | str] | None,
+    rounds_bytes: int | None = None,
+) -> SlicedAnswer:
+    """Load the kernels, and plan slices for what a limit leaves beside lists of tasks, on threads that fit there.
+
+    `rounds_bytes` is what rounds of a truss take beside their slices; None where each slice is computed once.
+    """
+    within = bytes_for_slices(memory_limit, computes, algorithm)
+    listed = listed_bytes(in_rounds=rounds_bytes is not None)
+    available_bytes = bytes_beside_lists(store.location, store.partition, listed, within) - (rounds_bytes or 0)
+    sliced = SlicedAnswer(
+        store, computes, available_bytes=available_bytes, threads=threads, algorithm=algorithm, knobs=knobs
+    )
+    return sliced.with_fitting_threads()
+
+
+def listed_bytes(*, in_rounds: bool) -> int:
+    """What lists take for each task; rounds have those of all blocks, and of their remaining arcs."""
+    return 2 * SLICED_TASK_BYTES if in_rounds else SLICED_TASK_BYTES
 
 
 def bytes_for_slices(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:

@@ -34,7 +34,7 @@ RANGE_KEYS = 1 << 14  # of a range of values, at least
 SAMPLED = 64  # keys for each value that ranges are cut at
 KEY_BYTES = 8
 MERGED_BYTES = 5 * KEY_BYTES  # of a key at a time: read, read on, sorted, the space for that, and consumed
-LEAST_INDEXED = 3  # of each run: one between bounds, one that these cut, and what waits behind that
+MIN_INDEXED = 3  # of each run: one between bounds, one that these cut, and what waits behind that
 
 OnKeys = Callable[[int], None]
 
@@ -77,10 +77,10 @@ class Runs:
         """
         runs = len(self._indices)
         beside = 2 * KEY_BYTES * sum(map(len, self._indices))
-        need = beside + MERGED_BYTES * LEAST_INDEXED * INDEXED_KEYS * runs
+        need = beside + MERGED_BYTES * MIN_INDEXED * INDEXED_KEYS * runs
         if need > available_bytes:
             raise MemoryLimitError(f"merging {runs:,} runs takes {need:,} bytes; raise the memory limit")
-        most_keys = max(ROUND_KEYS, 2 * LEAST_INDEXED * INDEXED_KEYS * runs)
+        most_keys = max(ROUND_KEYS, 2 * MIN_INDEXED * INDEXED_KEYS * runs)
         round_keys = min((available_bytes - beside) // MERGED_BYTES, most_keys)
         bounds = _bounds(self._indices, max(1, round_keys // INDEXED_KEYS - 2 * runs), shift)
         cursors = [

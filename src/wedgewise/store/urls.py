@@ -14,10 +14,11 @@ from typing import Any, BinaryIO, cast
 from wedgewise.errors import FormatError, MissingDependencyError, MissingFileError, PreconditionError, WedgewiseError
 from wedgewise.machine.libraries import library
 from wedgewise.machine.own_files import open_regular
-from wedgewise.store.manifest import AGAIN, is_url
+from wedgewise.store.manifest import AGAIN, MANIFEST, is_url
 
 log = logging.getLogger("wedgewise")
 
+ONLY_STORES = "a URL names a store, which `wedgewise partition` makes; download a graph's file first"
 PAUSES = (0.2, 0.8, 3.2)  # seconds between attempts
 LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, WedgewiseError)
 
@@ -89,7 +90,7 @@ class Remote:
             size = patiently(name, lambda: int(self.system.size(path)))
             opened = SteadyFile(name, lambda: self.system.open(path, "rb"))
         except Exception as error:  # every file system has its own
-            raise _not_opened(name, error) from error
+            raise _not_opened(name, error, ONLY_STORES if file == MANIFEST else AGAIN) from error
         with closing(opened), _named(name, "try again"):
             yield cast(BinaryIO, opened), size
 
@@ -164,7 +165,7 @@ def _remote(url: str) -> Remote:
     try:
         system, root = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise MissingDependencyError(f"{url}: {error}") from error
+        raise MissingDependencyError(f"{url}: {error}; {ONLY_STORES}") from error
     except ValueError as error:
         raise PreconditionError(f"{url}: cannot be read ({error}); name a folder or a URL of a known kind") from error
     return Remote(url, root.rstrip("/"), system)
@@ -182,6 +183,6 @@ def _named(name: str, remedy: str) -> Iterator[None]:
         raise MissingFileError(f"{name}: cannot be read ({reason}); {remedy}") from error
 
 
-def _not_opened(name: str, error: Exception) -> MissingFileError:
+def _not_opened(name: str, error: Exception, remedy: str = AGAIN) -> MissingFileError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return MissingFileError(f"{name}: cannot be opened ({reason}); {AGAIN}")
+    return MissingFileError(f"{name}: cannot be opened ({reason}); {remedy}")

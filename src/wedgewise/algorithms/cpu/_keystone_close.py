@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Counts, Pass
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu._keystone_hubs import (
-    MOST_COMPARED,
+    MAX_COMPARED,
     Hubs,
     bit_row_at,
     empty_marks,
@@ -268,7 +268,7 @@ def arcs_and_row(blocks, a, idle, layout):  # type: ignore[no-untyped-def]
 def most_compared(rows, layout, credit, by_last_arc):  # type: ignore[no-untyped-def]
     """The most arcs from a → b on that are compared with those of b: how many heads are common is found, not which."""
     if layout is None and credit is None and by_last_arc is None:
-        return np.uint64(MOST_COMPARED) * np.uint64(len(rows.heads) >= IDS_AT_ONCE)
+        return np.uint64(MAX_COMPARED) * np.uint64(len(rows.heads) >= IDS_AT_ONCE)
     return np.uint64(0)
 
 

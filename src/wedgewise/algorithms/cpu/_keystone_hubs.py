@@ -25,7 +25,7 @@ HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
 ARCS_PER_SAMPLE, WEDGES_PER_SAMPLE = 1 << 7, 1 << 10  # one is sampled of so many arcs, and for so many wedges
-MOST_COMPARED = 25  # arcs from a → b on: where more are left of a row, marks are cheaper
+MAX_COMPARED = 25  # arcs from a → b on: where more are left of a row, marks are cheaper
 HUBS_PER_FILL = 1 << 10
 
 ROW_BYTE = 0.5  # nanoseconds for a byte of the hubs' rows
@@ -178,7 +178,7 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING)
     as_other = costs.stream_test * second_hops
     if costs.compared > 0:
         compared = costs.compared * behind * (second_hops // IDS_AT_ONCE + 1)
-        as_other = np.where(behind < MOST_COMPARED, np.minimum(as_other, compared), as_other)
+        as_other = np.where(behind < MAX_COMPARED, np.minimum(as_other, compared), as_other)
     as_other += costs.stream_arc
     most = largest_hubs(graph.n, graph.m)
     choices = [0, *(BLOCK_BITS << doubling for doubling in range(7) if BLOCK_BITS << doubling < most), most]

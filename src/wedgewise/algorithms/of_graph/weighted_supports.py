@@ -8,7 +8,7 @@ Paper: ours; pivots on the middle vertex, as the weighing of triangles does. A t
 
 Who does what: a task per range of middle vertices b. Each thread has sums of its own, since rows a belong to many b;
 they are added up by ranges of arcs. Weights are integers, so that the order does not matter.
-Memory: the in-neighbours, and 8 bytes per arc and lane for each of up to `MOST_THREADS` threads; more threads would
+Memory: the in-neighbours, and 8 bytes per arc and lane for each of up to `MAX_THREADS` threads; more threads would
 add up more than they save.
 """
 
@@ -34,7 +34,7 @@ from wedgewise.machine.primitives import prefetch
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, Keys
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 ROWS_AHEAD = 4
 SECONDS_PER_WEDGE = 4e-9
 
@@ -117,7 +117,7 @@ def weigh_middles(rows: Rows, inward: InNeighbours, weights: Weights, begin: int
 
 def find(graph: Graph, job: Job) -> Keys:
     """The sums of every edge, uint64[m, lanes]."""
-    lanes, threads = lanes_of(job.details["measure"]), min(job.threads, MOST_THREADS)
+    lanes, threads = lanes_of(job.details["measure"]), min(job.threads, MAX_THREADS)
     oriented = graph.oriented(threads=threads)
     weights = Weights(kernel_view(lane_weights(graph.degrees, lanes)[oriented.vertex_of]), np.uint64(len(lanes)))
     rows, size = rows_of(oriented), graph.m * len(lanes)
@@ -142,7 +142,7 @@ def find(graph: Graph, job: Job) -> Keys:
 
 
 def bytes_needed(shape: Shape, threads: int, details: Details) -> int:
-    threads, lanes = min(threads, MOST_THREADS), len(lanes_of(details["measure"]))
+    threads, lanes = min(threads, MAX_THREADS), len(lanes_of(details["measure"]))
     of_thread = 8 * lanes * shape.m + (12 + 16 * lanes) * shape.n
     in_order = (8 * lanes + (8 if shape.m >= 1 << 31 else 4)) * shape.m
     return threads * of_thread + in_neighbours_bytes(shape) + (16 * len(LANES) + 12) * shape.n + 4 * shape.m + in_order
