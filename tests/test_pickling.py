@@ -47,6 +47,8 @@ OBJECTS: dict[type, Callable[[], Any]] = {
     ww.Truss: lambda: ww.k_truss(KARATE, 4),
     ww.Store: lambda: ww.partition(KARATE, Path(tempfile.mkdtemp()) / "store"),
     ww.TrussLevel: lambda: ww.truss_summary(KARATE)[0],
+    ww.Similarity: lambda: ww.run("similarity", KARATE).answer,
+    ww.TopSimilar: lambda: ww.top_similar(KARATE, "cosine", 3),
     CleanReport: lambda: ww.Graph(KARATE).cleaned,
     GeneralizedDegree: lambda: ww.generalized_degree(KARATE),
     Timeline: lambda: Timeline(

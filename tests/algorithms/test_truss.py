@@ -24,6 +24,7 @@ from wedgewise.algorithms._truss import peeling as _peeling
 from wedgewise.algorithms._truss import remaining as _remaining
 from wedgewise.algorithms._truss.decompose import truss_bytes
 from wedgewise.algorithms._truss.remaining import RemainingEdges
+from wedgewise.algorithms.cpu import _truss_close
 from wedgewise.answer import truss_summary as summary
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
@@ -31,6 +32,7 @@ from wedgewise.run import in_memory
 from wedgewise.stages import OrientedGraph
 
 PEEL = find("peel", "cpu")
+NEVER = -1  # of RECOUNT_SHARE
 Spoil = Callable[[FoundTruss], FoundTruss]
 
 
@@ -68,8 +70,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every round in tiny tasks, slices and shares, one edge after the other, or counting again where it may."""
     few = 1 << 30 if request.param == "serially" else 0
     monkeypatch.setattr(_peeling, "FEW_EDGES", few)
-    monkeypatch.setattr(_peeling, "RECOUNT_SHARE", 10**6 if request.param == "recounting" else 0)
+    monkeypatch.setattr(_peeling, "RECOUNT_SHARE", 10**6 if request.param == "recounting" else NEVER)
     monkeypatch.setattr(_peeling, "RECOUNT_PART", 1)
+    monkeypatch.setattr(_truss_close, "LOSING", 2 * _truss_close.FOUND)  # compiled kernels do not hear of this
+    monkeypatch.setattr(_truss_close, "SEARCH_STEPS", 1)  # nor of this
     monkeypatch.setattr(_peeling, "SLICE_EDGES", 7)
     monkeypatch.setattr(_peeling, "MIN_STEPS", 5)
     monkeypatch.setattr(_peeling, "MAX_STEPS", 50)
@@ -114,9 +118,21 @@ def test_published_kmax(name: str) -> None:
         assert (numbers >= int(k)).sum() == edges
 
 
+def test_one_round_takes_more_than_a_block_of_triangles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 vertices that each see three of K_12 leave it in one round, with 300 triangles of its edges."""
+    monkeypatch.setattr(_peeling, "FEW_EDGES", 0)
+    monkeypatch.setattr(_peeling, "RECOUNT_SHARE", NEVER)
+    clique = [(u, v) for u in range(12) for v in range(u)]
+    pairs = clique + [(12 + i, (i + step) % 12) for i in range(100) for step in range(3)]
+    numbers = ww.trussness(of(pairs), algorithm="peel", threads=1)
+    assert np.bincount(numbers).nonzero()[0].tolist() == [4, 12]
+    assert (numbers == 12).sum() == 66
+
+
 @pytest.mark.compiled
-def test_rounds_of_millions_of_triangles() -> None:
+def test_rounds_of_millions_of_triangles(monkeypatch: pytest.MonkeyPatch) -> None:
     """K_300 dies in one round of 44,850 edges and 4.5 M triangles."""
+    monkeypatch.setattr(_peeling, "RECOUNT_SHARE", NEVER)
     assert set(ww.trussness(generate.complete(300).pairs(), algorithm="peel", threads=2).tolist()) == {300}
 
 

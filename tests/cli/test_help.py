@@ -114,3 +114,8 @@ def test_a_folder_without_graphs_is_said_to_be_that(tmp_path: Path) -> None:
     refused = invoke("bench", "cpu", "--data", str(tmp_path))
     assert refused.exit_code == 1
     assert f"{tmp_path}: has no graphs" in refused.stderr
+
+
+def test_partition_prints_the_path_that_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke("partition", KARATE, "./store").stdout.startswith("./store\n")

@@ -276,6 +276,13 @@ def test_wrong_answers_do_not_pass(question: str, device: EmulatedGpu, monkeypat
         ww.run(question, DIRTY, device="cuda", verify=True)
 
 
+def test_similarity_of_edges_is_found_where_supports_are(device: EmulatedGpu) -> None:
+    for measure, where in (("jaccard", "cuda"), ("adamic_adar", "cpu")):
+        result = ww.run("similarity", DIRTY, measure=measure, device="cuda")
+        assert result.device == where
+        assert_same(result.answer, on_cpu("similarity", DIRTY, measure=measure))
+
+
 def test_plans_are_explained_without_counting(device: EmulatedGpu) -> None:
     graph = ww.Graph(KRONECKER, device="cuda")
     graph.on_device()

@@ -284,4 +284,40 @@ ON_CPU = (
         ),
         caught_by("read/test_text.py::test_integer_files", "read/test_text.py::test_both_parsers_agree"),
     ),
+    Mutant(
+        "third-arc-lost",
+        "of a weighed triangle, the arc between its ends of lowest and highest rank gets nothing",
+        (
+            Edit(
+                "algorithms/of_graph/weighted_supports.py",
+                " += from_b\n",
+                " += from_b & np.uint64(0)\n",
+            ),
+        ),
+        caught_by("answer/test_similarity.py::test_every_measure_of_edges_and_of_pairs"),
+    ),
+    Mutant(
+        "ties-by-arrival",
+        "of partners that are equally similar, the one that was counted first comes first",
+        (
+            Edit(
+                "algorithms/of_graph/top_similar.py",
+                "(value == other and vertex > than)",
+                "(value == other and vertex < than)",
+            ),
+        ),
+        caught_by("answer/test_similarity.py::test_the_best_partners"),
+    ),
+    Mutant(
+        "passed-over-too-early",
+        "a partner that reaches the worst of those kept is passed over before it is divided",
+        (
+            Edit(
+                "algorithms/of_graph/top_similar.py",
+                "MARGIN = 1 - 2**-40",
+                "MARGIN = 1 + 2**-10",
+            ),
+        ),
+        caught_by("answer/test_similarity.py::test_the_best_partners"),
+    ),
 )

@@ -33,7 +33,7 @@ UNDOCUMENTED = {  # which the reference leaves out
         *("on_cpu", "on_device", "settings", "triples_on_cpu", "triples_on_device"),
         *("truss_on_cpu", "truss_on_device", "whole_on_cpu", "whole_on_device"),
     },
-    "Graph": {"adjacency", "device_forms", "device_seconds", "take_device_seconds"},
+    "Graph": {"adjacency", "device_forms", "device_seconds", "is_ranked", "take_device_seconds"},
     "Knob": {"parse"},
     "Limits": {"check", "check_memory", "with_values"},
     "Store": {

@@ -18,10 +18,8 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from wedgewise.algorithms import registry
-from wedgewise.algorithms.of_graph import method_names
 from wedgewise.answer.fit import OutOfMemory, foreseen, release_failed, too_little_memory
 from wedgewise.answer.memory_home import MemoryHome
-from wedgewise.answer.method_home import MethodHome
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer.response import Clock, ResultWithRows
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
@@ -30,7 +28,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine import gpu
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.result import Result
-from wedgewise.run.choose import choose_device
+from wedgewise.run.choose import COST, choose_device
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages import CleanReport
@@ -123,7 +121,9 @@ class Ladder:
             from wedgewise.answer.hybrid_home import HybridHome
 
             return HybridHome.prepare(request, self._graph, self._reasons)
-        if computes in method_names():
+        if computes not in COST:
+            from wedgewise.answer.method_home import MethodHome
+
             return MethodHome.prepare(request, self._graph, computes, self._reasons)
         if self._full_gpu is None:
             return MemoryHome.prepare(request, self._graph, computes, self._reasons)

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import MIN_K
-from wedgewise.algorithms.of_graph import find_method, method_names
 from wedgewise.answer.memory_home import MemoryHome
 from wedgewise.answer.questions import AnswerContext, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError
 from wedgewise.machine import jit
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.run.choose import COST
 from wedgewise.run.plan import Plan
 from wedgewise.stages import Ids
 
@@ -40,7 +40,9 @@ def verify(context: AnswerContext) -> str:
     computes = context.plan.computes
     if computes in TRUSSES:
         return _check_trusses(context)
-    if computes in method_names():
+    if computes not in COST:
+        from wedgewise.algorithms.of_graph import find_method
+
         return find_method(computes).check(context.graph, context.details, context.computed.work.filled)
     how = _check_total(context)
     return f"{how}; {CHECKS[computes](context)}" if computes in CHECKS else how

@@ -32,7 +32,7 @@ def partition_file(options: ReadingOptions, folder: str, **how: Any) -> Object:
             say=console.say,
         )
     console.note(store.manifest.cleaned.notes)
-    return store_object(store, options.file)
+    return store_object(store, options.file) | {"output": folder}
 
 
 def store_object(store: Store, source: str) -> Object:

@@ -5,6 +5,7 @@ Memory beyond the oriented graph: `truss_bytes`.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,7 +129,7 @@ def _truss_of(counted: CountedEdges, k: int, progress: RoundProgress, threads: i
         progress.left(counted.m)
         return counted
     removed_at = np.zeros(int(counted.numbers[-1]) + 1, np.uint32)
-    peeling = _peeling(counted.kept(counted.supports > 0), removed_at, progress, threads)
+    peeling = _peeling(deepcopy(counted), removed_at, progress, threads)
     peeling.drop(bound)
     left = peeling.remaining
     left.pack()

@@ -2,10 +2,10 @@
 
 Paper: none; our own. The order of levels is that of J. Wang and J. Cheng, "Truss decomposition in massive networks",
 VLDB 2012.
-Who does what: supports are counted once, by keystone. A round of many edges goes on all threads: a task finds the
+Who does what: supports are counted by keystone. A round of many edges goes on all threads: a task finds the
 triangles of a range of them and writes down which edges lose one, sorted into shares; then each share is applied by one
-task, so that nothing is atomic. A round of few is peeled serially. One k-truss, and the bisection that finds the last
-one, count again instead where most triangles are lost.
+task, so that nothing is atomic. A round of few is peeled serially. Where much of what remains is lost, its
+triangles are counted again instead.
 Input: ids by rank. The order is that of the degrees where these differ much, since look-ups then stay among the hubs;
 else that of the vertices, since neighbours are then often near each other. Output: the truss number of every arc, or
 whether it is in a truss. Memory: 73 bytes per edge, 32 per vertex and 8 more for every thread, and

@@ -7,10 +7,8 @@ or the edges alone. It has a slow check by definition beside it.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,13 +52,6 @@ class GraphMethod:
     seconds: Callable[[Graph, Details], float]
     check: Callable[[Graph, Details, Any], str]
     resolved: Callable[[Graph, Details], Details] = lambda _graph, details: details
-
-
-@cache
-def method_names() -> tuple[str, ...]:
-    """What there are methods for."""
-    names = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(name for name in names if not name.startswith("_"))
 
 
 def find_method(computes: str) -> GraphMethod:
