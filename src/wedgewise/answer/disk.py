@@ -287,27 +287,33 @@ def kept_bytes(question: str, store: Store) -> int:
 
 
 def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
-    """Find the slices, or the rounds of a truss, that are not on disk already."""
-    if request.by_workers:
-        from wedgewise.run.cluster_slices import SliceWorkers
+    """Find what is not on disk already, by workers or by this process."""
+    compute = _truss_in_rounds if ON_STORES[request.question].in_rounds else _answer_in_slices
+    if not request.by_workers:
+        return compute(request, store, sliced, progress, None)
+    from wedgewise.run.cluster_slices import SliceWorkers
 
-        with SliceWorkers(request, store, sliced) as workers:
-            return _find_by(request, store, sliced, progress, workers)
-    return _find_by(request, store, sliced, progress, None)
+    with SliceWorkers(request, store, sliced) as workers:
+        return compute(request, store, sliced, progress, workers)
 
 
-def _find_by(
+def _truss_in_rounds(
     request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None, workers: SliceWorkers | None
 ) -> StoreAnswer:
-    """The same by workers, or by this process."""
-    if ON_STORES[request.question].in_rounds:
-        k = request.details.get("k")
-        peeling = StorePeeling(store, k, sliced, workers)
-        if not request.resume:
-            peeling.remove()
-        if k is None:
-            return Trussness(store, peeling.run(progress), peeling)
-        return KTruss(store, truss_of(store, k, peeling, progress), peeling)
+    """The k-truss, or all truss numbers where no k was asked for."""
+    k = request.details.get("k")
+    peeling = StorePeeling(store, k, sliced, workers)
+    if not request.resume:
+        peeling.remove()
+    if k is None:
+        return Trussness(store, peeling.run(progress), peeling)
+    return KTruss(store, truss_of(store, k, peeling, progress), peeling)
+
+
+def _answer_in_slices(
+    request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None, workers: SliceWorkers | None
+) -> StoreAnswer:
+    """What is known of every vertex or edge, a slice after the other."""
     slices = FinishedSlices(
         store.beside(f"{request.question}-slices"),
         work_key(store, sliced.algorithm, sliced.knobs),

@@ -26,7 +26,6 @@ SIGNATURE = re.compile(
     rb"(?P<gz>\x1f\x8b\x08[\x00-\x1f])|(?P<bz2>BZh[1-9](?:1AY&SY|\x17rE8P\x90))"
     rb"|(?P<xz>\xfd7zXZ\x00\x00[\x00-\x0f])|(?P<zst>\x28\xb5\x2f\xfd)"
 )
-MAGIC_BYTES = 10  # of the longest signature
 START_BYTES = 512  # that show whether pairs merely begin like a compressed file
 _TOO_MUCH_MEMORY = ("Memory usage limit", "too much memory")  # in the words of liblzma and libzstd
 _LARGEST_ZSTD_WINDOW = 2**27  # that libzstd takes unasked

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Work
 from wedgewise.machine.jit import helper, kernel_view
 from wedgewise.stages import Ids, OrientedGraph
-from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
+from wedgewise.stages.blocks import WIDE_ARCS, Block
 from wedgewise.stages.tasks import TripleShape
 
 NOTHING = Work(())
@@ -59,16 +59,9 @@ def whole(graph: OrientedGraph) -> Blocks3:
     return Blocks3(*3 * (rows_of(graph),))
 
 
-def blocks_in(triple: Triple) -> Blocks3:
-    """The blocks as kernels take them; offsets are copied only where another block has wider ones."""
-    blocks = (triple.ij, triple.ik, triple.jk)
-    return Blocks3(*(rows_in(block, widest_offsets(blocks)) for block in blocks))
-
-
-def rows_in(block: Block, width: np.dtype[Any] | None = None) -> Rows:
-    """The rows of a block as kernels take them, with offsets of another width where one is given."""
-    offsets = block.offsets if width is None else block.offsets.astype(width, copy=False)
-    return Rows(kernel_view(offsets), kernel_view(block.heads))
+def rows_in(block: Block) -> Rows:
+    """The rows of a block as kernels take them."""
+    return Rows(kernel_view(block.offsets), kernel_view(block.heads))
 
 
 def widest_offsets(blocks: Iterable[Block]) -> np.dtype[Any]:

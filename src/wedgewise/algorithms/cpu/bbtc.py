@@ -39,6 +39,7 @@ from wedgewise.algorithms.cpu._batches import (
     FLAG,
     ITEM_WORDS,
     JK,
+    CpuBatch,
     CpuBatchItems,
     batch_of,
     batch_work,
@@ -62,14 +63,15 @@ CUTTING_BYTES = 42 << 20  # the grid and the sample that the cuts come from
 TASK_BYTES = 1 << 11  # views of its blocks and what runs it
 
 
-def takes_map(triple: Triple, knobs: Knobs) -> bool:
-    """Whether a task is counted by the map: as asked, or where a block is dense."""
-    return bool(is_by_map(max(block.m / max(1, block.rows) for block in (triple.ij, triple.ik, triple.jk)), knobs))
+def by_map(batch: CpuBatch, knobs: Knobs) -> NDArray[np.bool_]:
+    """Whether each task of a batch is counted by the map."""
+    arcs_per_row = np.array([block.m / max(1, block.rows) for block in batch.blocks])
+    return is_by_map(arcs_per_row[batch.numbers], knobs)
 
 
-def is_by_map(most_arcs_per_row: Any, knobs: Knobs) -> Any:
-    """The same of the densest block of a task, or of every task."""
-    is_dense = most_arcs_per_row > int(knobs["threshold"])
+def is_by_map(arcs_per_row: NDArray[np.float64], knobs: Knobs) -> NDArray[np.bool_]:
+    """The same, by the arcs per row of the three blocks of every task: as asked, or where one of them is dense."""
+    is_dense: NDArray[np.bool_] = arcs_per_row.max(axis=0) > int(knobs["threshold"])
     return is_dense if knobs["method"] == "auto" else np.full_like(is_dense, knobs["method"] == "hashmap")
 
 
@@ -98,10 +100,9 @@ def counter(knobs: Knobs) -> PrepareBatch:
 
     def prepare_batch(tasks: TaskBatch) -> BatchWork:
         batch = batch_of(tasks, cut=work_bounds)
-        arcs_per_row = np.array([block.m / max(1, block.rows) for block in batch.blocks])
-        by_map = is_by_map(arcs_per_row[batch.numbers].max(axis=0), knobs)
-        batch.words[:, FLAG] = by_map[batch.task_of_item]
-        columns = batch.widest if by_map.any() else 0
+        is_mapped = by_map(batch, knobs)
+        batch.words[:, FLAG] = is_mapped[batch.task_of_item]
+        columns = batch.widest if is_mapped.any() else 0
 
         def count(begin: int, end: int, marks: Ids, found: Keys) -> Counts:
             return count_items(batch.items, begin, end, marks, found)

@@ -127,7 +127,7 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
 def _are_by_map(shape: TripleShape, knobs: Knobs) -> Any:
     """Whether maps are for tasks of these sizes, by the densest block of each."""
     degrees = np.divide(shape.arcs, np.maximum(1, (shape.rows_i, shape.rows_i, shape.rows_j)))
-    return is_by_map(degrees.max(axis=0), knobs)
+    return is_by_map(degrees, knobs)
 
 
 def _merges(batch: GpuBatch, chosen: Numbers, tasks: TaskTable, work: float, knobs: Knobs) -> tuple[Launch, ...]:
