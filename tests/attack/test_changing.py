@@ -18,6 +18,7 @@ import wedgewise as ww
 from attack.changing import KINDS
 from wedgewise.errors import InputError
 from wedgewise.prepare import attributes, clean
+from wedgewise.read import graph_data
 from wedgewise.read.objects import arrays
 from wedgewise.stages import EdgeList, Origin
 
@@ -116,7 +117,7 @@ def test_edges_without_a_pair_and_weights_without_a_value_are_told(
 ) -> None:
     pairs, weights = drawn(), np.ones(20_000)
     with monkeypatch.context() as patch:
-        patch.setattr("wedgewise.graph.clean", spoiling(clean.clean, pairs, 1))
+        patch.setattr(graph_data, "clean", spoiling(clean.clean, pairs, 1))
         with pytest.raises(InputError, match="the pairs changed"):
             ww.Graph(pairs, weights=weights, directed=directed)
     monkeypatch.setattr(attributes, "_locate_sides", spoiling(attributes._locate_sides, weights, np.nan))  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ def graph(device: EmulatedGpu) -> ww.Graph:
 
 def needed(graph: ww.Graph, batches: int) -> int:
     """What keystone takes to count beyond the oriented graph."""
-    return ww.explain("count", graph, **KEYSTONE, knobs={"batches": batches}).bytes_needed
+    return ww.explain("count", graph, **KEYSTONE, knobs={**MANY_UNITS, "batches": batches}).bytes_needed
 
 
 def failing(
@@ -271,7 +271,7 @@ def test_a_stream_is_read_once(device: EmulatedGpu) -> None:
 
 
 def test_a_memory_limit_counts_on_the_device_too(device: EmulatedGpu, graph: ww.Graph) -> None:
-    limited = ww.run("count", graph, **KEYSTONE, memory_limit=needed(graph, 4))
+    limited = ww.run("count", graph, **KEYSTONE, knobs=MANY_UNITS, memory_limit=needed(graph, 4))
     assert (limited.answer, limited.device, limited.plan.knobs["batches"]) == (TRIANGLES, "cuda", 4)
     with pytest.raises(MemoryLimitError, match="raise memory_limit") as refused:
         ww.count(graph, device="cuda", memory_limit=LITTLE)

@@ -19,7 +19,7 @@ from wedgewise.errors import StorageError, WedgewiseError
 from wedgewise.machine.threads import run_tasks
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
-NO_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
+NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 HOLDER_BYTES = 200
 SYNC_THREADS = 8
 FILES_PER_THREAD = 64  # fewer are synced as soon, and each thread takes address space of its own
@@ -309,6 +309,8 @@ def _sync_folder(folder: Path) -> None:
     """Make a rename survive a power cut, where the system lets a folder be opened and synced."""
     try:
         _sync(folder)
+    except PermissionError:
+        return
     except OSError as error:
         if error.errno not in NO_SYNC:
             raise
