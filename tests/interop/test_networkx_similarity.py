@@ -77,6 +77,13 @@ def test_pairs(function: Any, seed: int) -> None:
         )
 
 
+def test_pairs_added_later_are_not_answered() -> None:
+    pairs = [(0, 1)]
+    answer = nx.jaccard_coefficient(nx.complete_graph(4), pairs, backend="wedgewise")
+    pairs.append((1, 2))
+    assert list(answer) == [(0, 1, 0.5)]
+
+
 @pytest.mark.parametrize("function", OF_PAIRS)
 @pytest.mark.parametrize("pairs", [[(0, 7)], [(7, 0)], [(0, [1])], [(0, 1, 2)], [3], ["ab"]])
 def test_odd_pairs(function: Any, pairs: Any) -> None:

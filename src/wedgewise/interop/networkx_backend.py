@@ -312,11 +312,12 @@ def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: Mapping[s
 def _can_cut(name: str, graph: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
     """Whether a subgraph can be cut out of a graph; if not, why."""
     k = _argument("k", 1, args, kwargs)
-    if name == "k_truss" and not isinstance(k, (int, np.integer)):
-        return f"k is {k!r}; pass an integer"
-    if name != "k_truss" and graph.is_directed():
+    if name == "k_truss":
+        if not isinstance(k, (int, np.integer)):
+            return f"k is {k!r}; pass an integer"
+    elif graph.is_directed():
         return DIRECTED_CORES
-    if name != "k_truss" and _argument("core_number", 2, args, kwargs) is not None:
+    elif _argument("core_number", 2, args, kwargs) is not None:
         return "the core numbers are given: NetworkX has only to cut"
     if isinstance(graph, ConvertedGraph):
         return True if graph.source is not None else "the graph was converted without its attributes"
@@ -373,18 +374,19 @@ def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:
         yield counter
 
 
-def _of_pairs(graph: ConvertedGraph, ebunch: Any, measure: str) -> tuple[Any, list[Any], NDArray[Any]]:
+def _of_pairs(graph: ConvertedGraph, ebunch: Any, measure: str) -> tuple[list[Any], list[Any], NDArray[Any]]:
     """The pairs, a measure's value of each and their degrees; NetworkX's exception for what is not a node."""
-    for u, v in ebunch:
+    pairs = list(ebunch)
+    for u, v in pairs:
         for node in (u, v):
             if node not in graph:
                 raise nx.NodeNotFound(f"Node {node} not in G.")
     tails, heads = graph.edge_list.pairs.T
-    ends = np.fromiter(map(graph._adj.__getitem__, chain.from_iterable(ebunch)), np.int64).reshape(-1, 2)
+    ends = np.fromiter(map(graph._adj.__getitem__, chain.from_iterable(pairs)), np.int64).reshape(-1, 2)
     if (tails == heads).any() or (ends[:, 0] == ends[:, 1]).any():
         raise NotImplementedError("NetworkX counts a loop as a neighbour, and compares a node with itself")
     values = api_similarity.similarity(graph.graph, measure, pairs=ends)
-    return ebunch, values.tolist(), graph.graph.degrees[ends]
+    return pairs, values.tolist(), graph.graph.degrees[ends]
 
 
 def _refuse_loops(graph: ConvertedGraph) -> None:
