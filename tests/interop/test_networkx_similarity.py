@@ -12,7 +12,7 @@ import pytest
 from interop.networkx_cases import priority, random_graph
 from interop.test_networkx_backend import both, outcome
 from interop.test_networkx_trusses import assert_same_graph, decorated
-from wedgewise.interop.networkx_backend import BREAK_EVEN_PAIRS, backend
+from wedgewise.interop.networkx_backend import BREAK_EVEN_CORES, BREAK_EVEN_PAIRS, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
 SEEDS = range(25)
@@ -140,6 +140,7 @@ def test_what_is_asked_decides() -> None:
     pairs = some_pairs(graph, 1, BREAK_EVEN_PAIRS + 300)
     assert graph.number_of_edges() > 10 * BREAK_EVEN_PAIRS
     assert backend.should_run("core_number", (graph,), {}) is True
+    assert f"converting pays from {BREAK_EVEN_CORES}" in str(backend.should_run("k_core", (nx.path_graph(1500),), {}))
     assert "pairs of this graph; 1 are asked" in str(
         backend.should_run("jaccard_coefficient", (graph,), {"ebunch": pairs[:1]})
     )
@@ -167,7 +168,7 @@ def test_one_line_turns_on_what_returns_a_graph_too(monkeypatch: pytest.MonkeyPa
     for name in ("core_number", "k_core", "k_truss"):
         monkeypatch.setattr(backend, name, telling(name, getattr(backend, name)))
     with priority(), nx.config(backend_priority={"algos": ["wedgewise"], "generators": ["wedgewise"]}):
-        graph = nx.gnp_random_graph(100, 0.5, seed=1)
+        graph = nx.gnp_random_graph(120, 0.6, seed=1)
         assert type(graph) is nx.Graph
         nx.core_number(graph)
         nx.k_truss(graph, 4)

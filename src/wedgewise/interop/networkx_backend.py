@@ -29,6 +29,7 @@ from wedgewise.stages import EdgeList
 
 NAME = "wedgewise"
 BREAK_EVEN_SIZE = 1000  # nodes and edges; below, NetworkX answers before the conversion has begun to pay
+BREAK_EVEN_CORES = 4000  # the same for core numbers, which NetworkX finds in one pass
 BREAK_EVEN_PAIRS = 1000  # of a converted graph; of any other also a share of its nodes and edges
 SIZE_PER_PAIR = 10
 ENTRIES_PER_NODE = 10  # of a graph as they often are; counting them would take as long as some answers
@@ -39,6 +40,7 @@ HAS_LOOPS = (
 DIRECTED_CORES = "NetworkX's core numbers of a directed graph count an edge in each direction"
 COMPONENTS = ("connected_components", "number_connected_components")
 OF_PAIRS = ("jaccard_coefficient", "preferential_attachment")
+CORES = ("core_number", "k_core", "k_shell")
 CUTS = ("k_truss", "k_core", "k_shell")
 OWN_ADJACENCY = ("adj", "adjacency", "__getitem__", "__iter__", "__contains__", "nbunch_iter")
 
@@ -233,7 +235,7 @@ class Backend:
         graph = args[0] if args else kwargs["G"]
         if name == "transitivity" and graph.is_directed():
             return "NetworkX's transitivity of a directed graph counts among successors alone"
-        if name == "core_number" and graph.is_directed():
+        if name in CORES and graph.is_directed():
             return DIRECTED_CORES
         if name in CUTS:
             return _can_cut(name, graph, args, kwargs)
@@ -250,8 +252,9 @@ class Backend:
     def should_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether converting the graph pays; if not, why."""
         graph = args[0] if args else kwargs["G"]
-        if len(graph) < BREAK_EVEN_SIZE and (size := _size(graph)) < BREAK_EVEN_SIZE:
-            return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {BREAK_EVEN_SIZE}"
+        least = BREAK_EVEN_CORES if name in CORES else BREAK_EVEN_SIZE
+        if len(graph) < least and (size := _size(graph)) < least:
+            return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {least}"
         if name in CUTS:
             return True
         cache = getattr(graph, "__networkx_cache__", None)
@@ -315,8 +318,6 @@ def _can_cut(name: str, graph: Any, args: tuple[Any, ...], kwargs: Mapping[str, 
     if name == "k_truss":
         if not isinstance(k, (int, np.integer)):
             return f"k is {k!r}; pass an integer"
-    elif graph.is_directed():
-        return DIRECTED_CORES
     elif _argument("core_number", 2, args, kwargs) is not None:
         return "the core numbers are given: NetworkX has only to cut"
     if isinstance(graph, ConvertedGraph):
