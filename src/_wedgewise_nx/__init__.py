@@ -12,6 +12,13 @@ FUNCTIONS = {
     "transitivity": "Undirected graphs; NetworkX's reading of directed ones is left to NetworkX.",
     "generalized_degree": "The same Counters.",
     "k_truss": "A graph of the same class, with its attributes and order; k that is no integer is left to NetworkX.",
+    "core_number": "Undirected graphs.",
+    "k_core": "Undirected graphs: the core numbers are found here, NetworkX cuts.",
+    "k_shell": "As `k_core`.",
+    "connected_components": "The same sets in the same order, from a graph that was converted before.",
+    "number_connected_components": "As `connected_components`.",
+    "jaccard_coefficient": "Pairs that are given as a collection, of graphs without loops.",
+    "preferential_attachment": "As `jaccard_coefficient`; only where it is asked of wedgewise by name.",
 }
 
 

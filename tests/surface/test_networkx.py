@@ -15,9 +15,12 @@ import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
 
-OFFERED = set(
-    "triangles all_triangles clustering average_clustering transitivity generalized_degree k_truss".split()  # noqa: SIM905
-)
+BY_NODES = {"triangles", "all_triangles", "clustering", "average_clustering", "generalized_degree"}
+CUTS = {"k_truss", "k_core", "k_shell"}
+OF_PAIRS = {"jaccard_coefficient", "preferential_attachment"}
+COMPONENTS = {"connected_components", "number_connected_components"}
+OFFERED = BY_NODES | CUTS | OF_PAIRS | COMPONENTS | {"transitivity", "core_number"}
+LEFT_WHERE_DIRECTED = {"transitivity", "core_number", "k_core", "k_shell"}
 BACKENDS = ("wedgewise", "networkx")
 BY_NODE = ("triangles", "clustering", "generalized_degree")
 
@@ -122,13 +125,31 @@ def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
 @pytest.mark.parametrize("edges", [[], [(0, 1), (1, 2), (2, 0), (2, 2)]])
 def test_exceptions_are_networkx_s(kind: Any, edges: list[Any]) -> None:
-    asked: dict[str, list[Any]] = {"k_truss": [(3,)], "transitivity": [()]}
-    for name in sorted(OFFERED):
-        for arguments in asked.get(name, [(), (7,), ([0, 7],), ([],)]):
-            if name == "transitivity" and kind().is_directed():
+    by_nodes: list[Any] = [(), (7,), ([0, 7],), ([],)]
+    for name in sorted(OFFERED - OF_PAIRS):
+        for arguments in by_nodes if name in BY_NODES else [(3,) if name in CUTS else ()]:
+            if name in LEFT_WHERE_DIRECTED and kind().is_directed():
                 continue  # which is left to NetworkX
             ours, theirs = (outcome(getattr(nx, name), kind(edges), *arguments, backend=b) for b in BACKENDS)
             assert ours == theirs, (name, arguments)
+
+
+def test_cores_components_and_pairs() -> None:
+    graph = make_graph(nx.Graph, 4)
+    assert_same(*both("core_number", graph))
+    for name in ("k_core", "k_shell"):
+        ours, theirs = both(name, graph)
+        assert type(ours) is nx.Graph
+        assert list(ours.nodes(data=True)) == list(theirs.nodes(data=True))
+        assert list(ours.edges(data=True)) == list(theirs.edges(data=True))
+    assert_same(*both("number_connected_components", graph))
+    for name, arguments in [
+        ("connected_components", ()),
+        *((name, ([*graph.edges][:9],)) for name in sorted(OF_PAIRS)),
+    ]:
+        ours, theirs = both(name, graph, *arguments)
+        assert isinstance(ours, Iterator)
+        assert list(ours) == list(theirs)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import api, api_listing, api_trusses
+from wedgewise import api, api_listing, api_similarity, api_trusses
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError
@@ -29,11 +29,19 @@ from wedgewise.stages import EdgeList
 
 NAME = "wedgewise"
 BREAK_EVEN_SIZE = 1000  # nodes and edges; below, NetworkX answers before the conversion has begun to pay
+BREAK_EVEN_CORES = 4000  # the same for core numbers, which NetworkX finds in one pass
+BREAK_EVEN_PAIRS = 1000  # of a converted graph; of any other also a share of its nodes and edges
+SIZE_PER_PAIR = 10
 ENTRIES_PER_NODE = 10  # of a graph as they often are; counting them would take as long as some answers
 LISTING_BATCH = 1 << 16
 HAS_LOOPS = (
     "Input graph has self loops which is not permitted; Consider using G.remove_edges_from(nx.selfloop_edges(G))."
 )
+DIRECTED_CORES = "NetworkX's core numbers of a directed graph count an edge in each direction"
+COMPONENTS = ("connected_components", "number_connected_components")
+OF_PAIRS = ("jaccard_coefficient", "preferential_attachment")
+CORES = ("core_number", "k_core", "k_shell")
+CUTS = ("k_truss", "k_core", "k_shell")
 OWN_ADJACENCY = ("adj", "adjacency", "__getitem__", "__iter__", "__contains__", "nbunch_iter")
 
 
@@ -184,18 +192,55 @@ class Backend:
 
     def k_truss(self, G: ConvertedGraph, k: int) -> Any:
         """The k-truss as a NetworkX graph of the same class; below k = 2 it is the 2-truss, as in NetworkX."""
-        tails, heads = G.edge_list.pairs.T
-        if (tails == heads).any():
-            raise nx.NetworkXNotImplemented(HAS_LOOPS)
+        _refuse_loops(G)
         return G.subgraph(api_trusses.k_truss(G.graph, max(MIN_K, int(k))).edges)
+
+    def core_number(self, G: ConvertedGraph) -> dict[Any, int]:
+        """The core number of each node."""
+        _refuse_loops(G)
+        return dict(zip(G.nodes, G.cached("core_number", api_similarity.core_number).tolist(), strict=True))
+
+    def k_core(self, G: ConvertedGraph, k: Any = None, core_number: None = None) -> Any:
+        """The k-core, cut out by NetworkX once the core numbers are known."""
+        return nx.k_core(G.source, k, self.core_number(G), backend="networkx")
+
+    def k_shell(self, G: ConvertedGraph, k: Any = None, core_number: None = None) -> Any:
+        """The k-shell, cut out in the same way."""
+        return nx.k_shell(G.source, k, self.core_number(G), backend="networkx")
+
+    def connected_components(self, G: ConvertedGraph) -> Iterator[set[Any]]:
+        """The nodes of every component, in the order of their first nodes."""
+        component = G.cached("connected_components", api_similarity.connected_components)
+        nodes = map(G.nodes.__getitem__, np.argsort(component, kind="stable").tolist())
+        for size in np.bincount(component).tolist():
+            yield set(islice(nodes, size))
+
+    def number_connected_components(self, G: ConvertedGraph) -> int:
+        """The number of components."""
+        return int(G.cached("connected_components", api_similarity.connected_components).max(initial=-1)) + 1
+
+    def jaccard_coefficient(self, G: ConvertedGraph, ebunch: Any = None) -> Iterator[tuple[Any, Any, Any]]:
+        """Each pair with its Jaccard coefficient; of two nodes without neighbours that is the integer 0."""
+        pairs, values, degrees = _of_pairs(G, ebunch, "jaccard")
+        ends = zip(pairs, values, degrees.tolist(), strict=True)
+        return ((u, v, value if any(degree) else 0) for (u, v), value, degree in ends)
+
+    def preferential_attachment(self, G: ConvertedGraph, ebunch: Any = None) -> Iterator[tuple[Any, Any, int]]:
+        """Each pair with the product of its degrees."""
+        pairs, values, _ = _of_pairs(G, ebunch, "preferential_attachment")
+        return ((u, v, value) for (u, v), value in zip(pairs, values, strict=True))
 
     def can_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether wedgewise means the same as NetworkX here; if not, why."""
         graph = args[0] if args else kwargs["G"]
         if name == "transitivity" and graph.is_directed():
             return "NetworkX's transitivity of a directed graph counts among successors alone"
-        if name == "k_truss":
-            return _can_cut(graph, _argument("k", 1, args, kwargs))
+        if name in CORES and graph.is_directed():
+            return DIRECTED_CORES
+        if name in CUTS:
+            return _can_cut(name, graph, args, kwargs)
+        if name in OF_PAIRS and not isinstance(_argument("ebunch", 1, args, kwargs), Sized):
+            return "ebunch is not a collection of pairs: NetworkX lists every pair without an edge, or reads it once"
         weight = _argument("weight", 2, args, kwargs)
         if callable(weight):
             return "weight is a function; pass the name of an edge attribute"
@@ -207,13 +252,19 @@ class Backend:
     def should_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether converting the graph pays; if not, why."""
         graph = args[0] if args else kwargs["G"]
-        if len(graph) < BREAK_EVEN_SIZE and (size := _size(graph)) < BREAK_EVEN_SIZE:
-            return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {BREAK_EVEN_SIZE}"
-        if name == "k_truss":
+        least = BREAK_EVEN_CORES if name in CORES else BREAK_EVEN_SIZE
+        if len(graph) < least and (size := _size(graph)) < least:
+            return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {least}"
+        if name in CUTS:
             return True
         cache = getattr(graph, "__networkx_cache__", None)
+        converted = bool(cache and cache.get("backends", {}).get(NAME))
+        if name in COMPONENTS:
+            return converted or "NetworkX walks over the graph once, and so does the conversion"
+        if name in OF_PAIRS:
+            return _pairs_pay(name, graph, len(_argument("ebunch", 1, args, kwargs)), converted)
         nodes = _argument("nbunch" if name == "all_triangles" else "nodes", 1, args, kwargs)
-        if nodes is None or (cache and cache.get("backends", {}).get(NAME)) or _looks_far(graph, nodes):
+        if nodes is None or converted or _looks_far(graph, nodes):
             return True
         return "NetworkX looks at the asked nodes' surroundings alone, which are smaller than the graph"
 
@@ -261,10 +312,14 @@ def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: Mapping[s
     return args[position] if position < len(args) else kwargs.get(name)
 
 
-def _can_cut(graph: Any, k: Any) -> bool | str:
+def _can_cut(name: str, graph: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
     """Whether a subgraph can be cut out of a graph; if not, why."""
-    if not isinstance(k, (int, np.integer)):
-        return f"k is {k!r}; pass an integer"
+    k = _argument("k", 1, args, kwargs)
+    if name == "k_truss":
+        if not isinstance(k, (int, np.integer)):
+            return f"k is {k!r}; pass an integer"
+    elif _argument("core_number", 2, args, kwargs) is not None:
+        return "the core numbers are given: NetworkX has only to cut"
     if isinstance(graph, ConvertedGraph):
         return True if graph.source is not None else "the graph was converted without its attributes"
     return _can_convert(graph, (*OWN_ADJACENCY, "copy"))
@@ -303,6 +358,14 @@ def _looks_far(graph: Any, nodes: Any) -> bool:
     return False
 
 
+def _pairs_pay(name: str, graph: Any, pairs: int, converted: bool) -> bool | str:
+    """Whether so many pairs are worth a conversion; if not, why."""
+    if name == "preferential_attachment":
+        return "NetworkX multiplies two degrees as soon as wedgewise finds the two nodes"
+    least = BREAK_EVEN_PAIRS if converted else max(BREAK_EVEN_PAIRS, _size(graph) // SIZE_PER_PAIR)
+    return pairs >= least or f"NetworkX answers sooner for fewer than {least} pairs of this graph; {pairs} are asked"
+
+
 def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:
     """All rows of the table; filled as dictionaries, which takes a third of the time that Counter's own way takes."""
     entries = zip(table.supports.tolist(), table.edges.tolist(), strict=True)
@@ -310,6 +373,28 @@ def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:
         counter: Counter[int] = Counter.__new__(Counter)
         dict.update(counter, islice(entries, size))
         yield counter
+
+
+def _of_pairs(graph: ConvertedGraph, ebunch: Any, measure: str) -> tuple[list[Any], list[Any], NDArray[Any]]:
+    """The pairs, a measure's value of each and their degrees; NetworkX's exception for what is not a node."""
+    pairs = list(ebunch)
+    for u, v in pairs:
+        for node in (u, v):
+            if node not in graph:
+                raise nx.NodeNotFound(f"Node {node} not in G.")
+    tails, heads = graph.edge_list.pairs.T
+    ends = np.fromiter(map(graph._adj.__getitem__, chain.from_iterable(pairs)), np.int64).reshape(-1, 2)
+    if (tails == heads).any() or (ends[:, 0] == ends[:, 1]).any():
+        raise NotImplementedError("NetworkX counts a loop as a neighbour, and compares a node with itself")
+    values = api_similarity.similarity(graph.graph, measure, pairs=ends)
+    return pairs, values.tolist(), graph.graph.degrees[ends]
+
+
+def _refuse_loops(graph: ConvertedGraph) -> None:
+    """Raise what NetworkX raises."""
+    tails, heads = graph.edge_list.pairs.T
+    if (tails == heads).any():
+        raise nx.NetworkXNotImplemented(HAS_LOOPS)
 
 
 def _refuse_multigraph(graph: ConvertedGraph) -> None:
