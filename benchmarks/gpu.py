@@ -300,6 +300,8 @@ def main() -> int:
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="records of earlier runs to print too")
     parser.add_argument("--output", type=Path, help="folder for the records, one JSON object a line")
     options = parser.parse_args()
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
     names = Measured.__dataclass_fields__
     lines = [json.loads(line) for path in options.records for line in path.read_text().splitlines()]
     measured = [Measured(**{name: line[name] for name in names}) for line in lines]
