@@ -41,12 +41,14 @@ class Block:
     heads : numbers within part j
     columns : how many ids part j has
     busy_rows : the rows that have arcs, ascending, where somebody has listed them
+    places : where these arrays are in memory and how long each is, where somebody has noted that for tables of batches
     """
 
     offsets: NDArray[np.uint32] | NDArray[np.uint64]
     heads: Ids
     columns: int
     busy_rows: Ids | None = None
+    places: tuple[int, ...] | None = None
 
     @property
     def rows(self) -> int:

@@ -174,14 +174,20 @@ def _table_of(blocks: tuple[Block, ...]) -> tuple[BlockTable, list[NDArray[Any]]
     words: list[int] = []
     kept: list[NDArray[Any]] = [none]
     for block in blocks:
-        offsets, heads, busy = block.offsets, block.heads, none if block.busy_rows is None else block.busy_rows
-        if offsets.dtype != width:
-            offsets = offsets.astype(width)
-            kept.append(offsets)
-        for array in (offsets, heads, busy):
-            words += [array.__array_interface__["data"][0], len(array)]
+        if block.offsets.dtype == width:
+            words += places_of(block) if block.places is None else block.places
+        else:
+            widened = replace(block, offsets=block.offsets.astype(width), places=None)
+            kept.append(widened.offsets)
+            words += places_of(widened)
         words.append(block.columns)
     return BlockTable(np.array(words, np.uint64), np.empty(0, width), none), kept
+
+
+def places_of(block: Block) -> tuple[int, ...]:
+    """Where the offsets, the heads and the busy rows of a block are, and how many there are of each."""
+    arrays = (block.offsets, block.heads, block.offsets[:0] if block.busy_rows is None else block.busy_rows)
+    return tuple(word for array in arrays for word in (address_of(array), len(array)))
 
 
 @kernel
@@ -202,7 +208,8 @@ def with_busy_rows(block: Block) -> Block:
         return block
     busy = np.empty(int(np.count_nonzero(block.offsets[1:] != block.offsets[:-1])), np.uint32)
     list_rows(kernel_view(block.offsets), busy)
-    return replace(block, busy_rows=busy)
+    listed = replace(block, busy_rows=busy)
+    return replace(listed, places=places_of(listed))
 
 
 def address_of(array: NDArray[Any]) -> int:

@@ -35,7 +35,7 @@ from wedgewise.stages import Ids, Keys
 from wedgewise.stages.tasks import TripleShape
 
 SAMPLE_ARCS = 1 << 9
-ARCS_PER_SAMPLE = 1 << 6
+ARCS_PER_SAMPLE = 1 << 9
 FEWEST_HUBS = 1 << 6
 CHOICES = 10  # 2^6 … 2^15 hubs
 SPARE_WORDS = 1 << 17
