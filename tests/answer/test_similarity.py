@@ -90,6 +90,7 @@ def test_every_measure_of_edges_and_of_pairs(seed: int, compiled: bool, monkeypa
 
 def test_common_neighbours_of_edges_are_their_supports() -> None:
     g = ww.Graph(fixture_pairs(DENSE))
+    assert len(ww.run("similarity", g, measure="jaccard").answer) == g.m
     support = ww.edge_support(g)
     np.testing.assert_array_equal(ww.similarity(g, "common_neighbors"), support)
     np.testing.assert_array_equal(ww.similarity(g, ["common_neighbors", "adamic_adar"])["common_neighbors"], support)
@@ -241,6 +242,7 @@ def test_what_makes_no_sense_is_one_clear_error(ask: Any, error: type[Exception]
         ("similarity", {"measure": ["jaccard", "adamic_adar"]}),
         ("similarity", {"measure": "adamic_adar", "pairs": [(0, 3), (1, 3)]}),
         ("top_similar", {"measure": "adamic_adar", "k": 2}),
+        ("top_similar", {"measure": "jaccard", "k": 1, "exclude_neighbors": True}),
         ("core_number", {}),
         ("connected_components", {}),
     ],

@@ -15,8 +15,8 @@ from typer.main import get_command
 from wedgewise.cli.app import app
 from wedgewise.cli.help import EXAMPLES
 from wedgewise.cli.option_names import in_options
-
-pytestmark = pytest.mark.compiled
+from wedgewise.datasets.named import named_path
+from wedgewise.errors import MissingFileError
 
 
 def commands_of(group: Any, name: str = "") -> dict[str, Any]:
@@ -53,12 +53,24 @@ def test_help_has_the_common_options_first_and_examples_last() -> None:
     assert "--scale" in invoke("generate", "kronecker", "-h").stdout
 
 
+@pytest.mark.compiled  # in another process
 def test_the_shell_completes_commands() -> None:
     asked = {**os.environ, "_WEDGEWISE_COMPLETE": "complete_bash", "COMP_WORDS": "wedgewise tr", "COMP_CWORD": "1"}
     done = subprocess.run(COMMAND, env=asked, capture_output=True, text=True)
     assert done.stdout.split() == ["triangles", "truss", "transitivity"]
 
 
+def test_a_name_is_the_path_of_a_graph_that_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEDGEWISE_CACHE", str(tmp_path))
+    bundled = named_path("email-Enron")
+    assert bundled is not None
+    assert Path(bundled).is_file()
+    assert named_path("nothing-of-that-name") is None
+    with pytest.raises(MissingFileError, match="datasets get soc-LiveJournal1"):
+        named_path("soc-LiveJournal1")
+
+
+@pytest.mark.compiled
 def test_names_of_published_graphs_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEDGEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

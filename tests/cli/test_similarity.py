@@ -60,6 +60,11 @@ def test_a_person_reads_the_largest_values(file: str, monkeypatch: pytest.Monkey
     assert invoke("similarity", file, "--top", "1").stdout.startswith("4 pairs of vertices, the largest jaccard first")
 
 
+def test_values_beside_labels_are_no_npy(file: str, tmp_path: Path) -> None:
+    refused = invoke("similarity", file, "--output", str(tmp_path / "found.npy"))
+    assert (refused.exit_code, "write .npz" in refused.stderr) == (1, True)
+
+
 def test_pairs_of_a_file_are_compared(file: str, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("dee,ada\ndee,bob\n")

@@ -82,6 +82,13 @@ def clear(values: Any) -> None:
         values[i] = 0
 
 
+@pytest.mark.compiled
+def test_a_kernel_of_no_file_is_compiled() -> None:
+    typed: dict[str, Any] = {"__name__": "typed.in"}
+    exec("def doubled(number):\n    return number + number\n", typed)
+    assert kernel(typed["doubled"])(21) == 42
+
+
 class Summed(NamedTuple):
     """Values with what each counts; with None, each counts one."""
 

@@ -212,8 +212,7 @@ def _last_truss(facts: GraphFacts) -> str:
 def _drawing(facts: GraphFacts) -> str:
     """The largest component of the last truss, or the part of it that can be drawn."""
     core = facts.truss_core
-    if core is None:
-        return ""
+    assert core is not None
     has = f"{plural(len(core.labels), 'vertex', 'vertices')} and {plural(len(core.edges), 'edge')}"
     is_whole = facts.last_truss[0].vertices == len(core.labels)
     what = "Its largest component" if is_whole else "The vertices of its largest component with most edges"
