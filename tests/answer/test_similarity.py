@@ -192,6 +192,12 @@ def test_cores_and_components_are_those_of_networkx(seed: int) -> None:
     assert ww.connected_components(g).tolist() == [expected[v] for v in range(47)]
 
 
+@pytest.mark.parametrize("question", ["core_number", "degeneracy"])
+def test_cores_are_verified_where_a_vertex_loses_all_neighbours_at_once(question: str) -> None:
+    star = ww.Graph([(0, leaf) for leaf in range(1, 6)])
+    assert np.all(ww.run(question, star, verify=True).answer == 1)
+
+
 def test_graphs_without_edges_and_without_vertices() -> None:
     for n in (0, 3):
         g = ww.Graph(np.empty((0, 2), np.int64), n=n)

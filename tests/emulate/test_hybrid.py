@@ -53,6 +53,22 @@ def test_the_same_count_whatever_the_schedule(
     assert sum(device.sends for device in made) > 0
 
 
+def test_blocks_are_sent_without_memory_for_a_thread_that_sends(
+    gpus: Gpus, graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (device,) = gpus(1)
+    start = threading.Thread.start
+
+    def refuse_senders(thread: threading.Thread) -> None:
+        if thread.name.startswith("wedgewise-sending"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_senders)
+    assert hybrid(graph).answer == truth
+    assert device.sends > 0
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("cutoff", [0, 50, 100])
 def test_estimators_and_cutoffs(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Array, CopyingDevice
+from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.prepare.clean import clean_device_bytes, clean_on_device, most_slots
 from wedgewise.prepare.orient import arcs_of_edges_on_device, orient_device_bytes, orient_on_device, relabel_on_device
 from wedgewise.prepare.ranked_arcs import (
@@ -55,6 +56,7 @@ class DeviceForms:
         with self.stage("clean"):
             self._simple = clean_on_device(edge_list, pairs, self.device, limits=limits)
 
+    @memory_for("clean")
     def rank(self, edge_list: EdgeList, pairs: Array | None, limits: Limits, *, consume: bool) -> None:
         """Make oriented rows of such pairs at once, with one sort, for a graph that is to be counted.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +103,25 @@ class HybridTasks:
         return TaskRun(counted, plan, running.timeline())
 
 
+class _InCaller(Executor):
+    """Does work where it is submitted."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*arguments, **options))
+        return done
+
+
+def _new_sender() -> Executor:
+    """A thread that sends blocks; without memory for another stack, whoever asks for blocks sends them."""
+    sender = ThreadPoolExecutor(1, "wedgewise-sending")
+    try:
+        sender.submit(int).result()  # starts it
+    except RuntimeError:
+        return _InCaller()
+    return sender
+
+
 class _Running:
     """The queue, the blocks and the workers of one run."""
 
@@ -141,7 +160,7 @@ class _Running:
         with ExitStack() as held:
             for number, device in enumerate(self.hybrid.resources.devices):
                 held.enter_context(device.memory())
-                sender = held.enter_context(ThreadPoolExecutor(1, "wedgewise-sending"))
+                sender = held.enter_context(_new_sender())
                 self.there.append(self._prepare_device(number, device, sender))
                 held.callback(self.there[-1].blocks.clear)
                 held.callback(sender.shutdown, cancel_futures=True)

@@ -41,9 +41,8 @@ def check(graph: Graph, details: Details, found: NDArray[np.int64]) -> str:
     while len(edges):
         left = np.bincount(edges.reshape(-1), minlength=graph.n)
         k = max(k, int(left[left > 0].min()))
-        peeled = (left > 0) & (left <= k)
-        expected[peeled] = k
-        edges = edges[~peeled[edges].any(axis=1)]
+        expected[left > 0] = k  # again at every level, as long as there are neighbours
+        edges = edges[(left > k)[edges].all(axis=1)]
     if not np.array_equal(found, expected):
         vertex = int(np.flatnonzero(found != expected)[0])
         raise VerificationError(
