@@ -70,13 +70,13 @@ def iter_triangles(
     >>> [len(rows) for rows in ww.iter_triangles(clique, batch=4)]
     [4, 4, 2]
     """
-    from wedgewise.answer.questions import stretch_of
+    from wedgewise.machine.parameters import stretch_of
     from wedgewise.run.listing import wrapper
 
     _check_batch(batch)
     wrap = wrapper(output)
     listing = ask_result("list_triangles", graph, how, {}, rows=LISTING).answer
-    return map(wrap, listing.batches(*stretch_of(start, stop, listing.total), batch))
+    return map(wrap, listing.batches(*stretch_of(start, stop, listing.total, "triangles"), batch))
 
 
 @shows_keywords
@@ -109,7 +109,7 @@ def write_triangles(
     >>> path.read_text()
     'u,v,w\\nada,bob,cy\\n'
     """
-    from wedgewise.answer.questions import stretch_of
+    from wedgewise.machine.parameters import stretch_of
     from wedgewise.write.answers import answer_writer, per_triangle, write_answers
 
     _check_batch(batch)
@@ -117,7 +117,7 @@ def write_triangles(
     result = ask_result("list_triangles", graph, how, {}, rows=LISTING, output=path)
     listing, labelled = result.answer, result.graph
     assert labelled is not None
-    begin, end = stretch_of(start, stop, listing.total)
+    begin, end = stretch_of(start, stop, listing.total, "triangles")
     write_answers(per_triangle(labelled.labels, end - begin, listing.batches(begin, end, batch)), path)
     return end - begin
 

@@ -50,7 +50,7 @@ from wedgewise.answer_types import (
 )
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
-from wedgewise.machine.parameters import as_integer
+from wedgewise.machine.parameters import as_integer, stretch_of
 from wedgewise.prepare.sorting import sorted_keys
 from wedgewise.run import row_order
 from wedgewise.run.choose import check_memory
@@ -173,19 +173,10 @@ def listed(context: AnswerContext) -> NDArray[np.uint32] | Listing | DeviceListi
     listing = open_listing(context)
     if context.request.rows == LISTING:
         return listing
-    start, stop = stretch_of(context.details["start"], context.details["stop"], listing.total)
+    start, stop = stretch_of(context.details["start"], context.details["stop"], listing.total, "triangles")
     what = f"a list of {stop - start:,} triangles"
     check_memory(ROW_BYTES * (stop - start), context.request, what, "list in batches by iter_triangles")
     return listing.stretch(start, stop)
-
-
-def stretch_of(start: int, stop: int | None, total: int) -> tuple[int, int]:
-    """The numbers that a listing covers: like a slice, but a start beyond the end is an error."""
-    if not 0 <= start <= total:
-        raise InputError(f"start is {start:,}, but there are {total:,} triangles; start at 0 … {total:,}")
-    if stop is not None and stop < start:
-        raise InputError(f"stop is {stop:,}, before start at {start:,}")
-    return start, total if stop is None else min(stop, total)
 
 
 def local_clustering(context: AnswerContext) -> NDArray[np.float64]:

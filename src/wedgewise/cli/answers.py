@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer.answering import answer, respond
-from wedgewise.answer.questions import stretch_of
 from wedgewise.answer.response import ResultWithRows
 from wedgewise.answer.store_results import (
     Clustering,
@@ -34,6 +33,7 @@ from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
 from wedgewise.cli.options import QuestionOptions
 from wedgewise.graph import Graph
+from wedgewise.machine.parameters import stretch_of
 from wedgewise.machine.progress import Progress
 from wedgewise.report import summary
 from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
@@ -165,7 +165,7 @@ def print_partners(options: QuestionOptions, details: Mapping[str, Any]) -> None
             found = respond(request, held)
         options.console().note(found.result.cleaned.notes)
         graph = cast(Graph, found.result.graph)
-        last = graph.n if last is None else min(last, graph.n)
+        at, last = stretch_of(at, last, graph.n, "vertices")
         try:
             for begin in range(at, last, PRINTED_VERTICES):
                 part = {**details, "start": begin, "stop": min(begin + PRINTED_VERTICES, last)}
@@ -189,7 +189,7 @@ def list_rows(options: QuestionOptions, output: str | None, start: int, stop: in
         listing, graph = result.answer, cast(Graph, result.graph)
         total = listing.total
         result = replace(result, answer=total)
-        begin, end = stretch_of(start, stop, total)
+        begin, end = stretch_of(start, stop, total, "triangles")
         extent = {"total": total, "start": begin, "stop": end}
         if _is_summarised(options, output):
             end = min(end, begin + summary.TOP)

@@ -23,3 +23,16 @@ def as_integer(name: str, value: Any, takes: str = "an integer") -> int:
     except TypeError:
         pass
     raise InputError(f"{name} is {takes}, not {shown(value)}")
+
+
+def stretch_of(start: int, stop: int | None, total: int, what: str) -> tuple[int, int]:
+    """The numbers that a part covers: like a slice, but a start that is negative or beyond the end is an error."""
+    start = as_integer("start", start)
+    if not 0 <= start <= total:
+        raise InputError(f"start is {start:,}, but there are {total:,} {what}; start at 0 … {total:,}")
+    if stop is None:
+        return start, total
+    stop = as_integer("stop", stop)
+    if stop < start:
+        raise InputError(f"stop is {stop:,}, before start at {start:,}")
+    return start, min(stop, total)

@@ -37,6 +37,7 @@ from wedgewise.errors import VerificationError
 from wedgewise.graph import Graph
 from wedgewise.machine import jit
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.machine.parameters import stretch_of
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids
 
@@ -278,7 +279,8 @@ def resolved(graph: Graph, details: Details) -> Details:
     """The vertices that partners are asked for, by number; all of them where none are named."""
     given = details["vertices"]
     if given is None:
-        return {**details, "vertices": np.arange(graph.n, dtype=np.uint32)[details["start"] : details["stop"]]}
+        start, stop = stretch_of(details["start"], details["stop"], graph.n, "vertices")
+        return {**details, "vertices": np.arange(start, stop, dtype=np.uint32)}
     return {**details, "vertices": np.atleast_1d(graph.index(given)).astype(np.uint32)}
 
 
